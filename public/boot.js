@@ -12,33 +12,33 @@ const at = (path) => new URL(path, document.baseURI);
 
 const { js, wasm, integrity, later, laterIntegrity } = document.querySelector("script[data-wasm]").dataset;
 
-// The module's second part is asked for when the first answer is painted. What needs it waits for this.
+// The module's second part is requested when the first answer is painted; code that needs it waits for this.
 let secondPart;
 globalThis.whole = new Promise((done) => (secondPart = done));
 
-/** The second part, ready to be joined. */
+/** The second part, ready to be linked. */
 async function secondModule() {
   const answer = await fetch(at(later), { integrity: laterIntegrity });
   return WebAssembly.compile(await answer.arrayBuffer());
 }
 
-/** The recorded graph of one of the catalogue's models, as text. */
+/** The text of a catalogue model's recorded graph. */
 globalThis.recordedGraph = async (id) => {
   const answer = await fetch(at(`graphs/${id}.json.gz`));
   if (!answer.ok) throw new Error(`graphs/${id}: ${answer.status}`);
   const bytes = new Uint8Array(await answer.arrayBuffer());
   const stream = new Blob([bytes]).stream();
-  // Some hosts unpack what they send.
+  // Some hosts decompress the file.
   const packed = bytes[0] === 0x1f && bytes[1] === 0x8b;
   return new Response(packed ? stream.pipeThrough(new DecompressionStream("gzip")) : stream).text();
 };
 
 async function start() {
   const fetched = () => fetch(at(wasm), { integrity });
-  // A page that is kept offline has the second part at hand. It is brought before the start: what is called early would ask
-  // the network for it, since an answer that is waited for on the spot does not come from the offline copy.
+  // An offline page loads the second part before the start: an early call would request it synchronously, and a synchronous
+  // request does not reach the service worker's copy.
   const kept = later && navigator.serviceWorker?.controller && secondModule().catch(() => undefined);
-  // The module is made ready while the script beside it is read. A host that gives it a wrong type costs that head start.
+  // The module compiles while its script loads; with a wrong MIME type from the host it cannot be compiled while streaming.
   const compiled = WebAssembly.compileStreaming(fetched()).catch(() => undefined);
   const page = await import(at(js).href);
   const second = await kept;
@@ -56,14 +56,14 @@ async function finish(page, second) {
   return module;
 }
 
-/** What is drawn has been painted, where somebody looks at it. */
+/** Resolves once the page has been painted, if it is visible. */
 const painted = () =>
   new Promise((done) => {
     if (document.hidden) return done();
     requestAnimationFrame(() => setTimeout(done));
   });
 
-// The old page stays whole until the person accepts the new one: a waiting worker takes over only when told.
+// The old version stays complete until the user accepts the new one: a waiting worker takes over only when told to.
 async function keepOffline() {
   const workers = navigator.serviceWorker;
   if (!workers) return;
@@ -83,7 +83,7 @@ async function keepOffline() {
       show("offline-notice");
       setTimeout(() => document.getElementById("offline-notice")?.setAttribute("hidden", ""), 20_000);
     });
-  // What was asked for before the worker was there is not in its copy yet.
+  // Files requested before the worker was active are not in its cache yet.
   const graphs = () => performance.getEntriesByType("resource").filter(({ name }) => name.includes("/graphs/"));
   const again = () => graphs().forEach(({ name }) => fetch(name).catch(() => undefined));
   workers.addEventListener("controllerchange", () => (accepted ? location.reload() : again()));
@@ -92,8 +92,8 @@ async function keepOffline() {
   registration.addEventListener("updatefound", () => watch(registration.installing, !registration.active));
 }
 
-// The offline copy comes after the page, whether that started or not: a later build may. Refused storage (a private
-// window, a policy) costs only the copy.
+// The offline copy is made after the start, even a failed one, since a later build may work. Without storage (a private window,
+// a policy) there is just no copy.
 const soon = window.requestIdleCallback ?? setTimeout;
 const keep = () => keepOffline().catch((problem) => console.warn("no offline copy:", problem));
 start()

@@ -1,4 +1,4 @@
-// Keeps one whole build of the page: every file comes from this version or from none.
+// Caches one complete build of the page: all files are from this version.
 // The build hook (scripts/precache.mjs) fills in both lines below.
 const VERSION = "";
 const FILES = [];
@@ -19,7 +19,7 @@ self.addEventListener("activate", (event) => {
   event.waitUntil(tidy());
 });
 
-// Opened once: a page starts with half a dozen requests.
+// Opened once, since a page starts with half a dozen requests.
 const kept = caches.open(CACHE);
 
 self.addEventListener("fetch", (event) => {
@@ -30,7 +30,7 @@ self.addEventListener("fetch", (event) => {
     const found = await cache.match(wanted, { ignoreSearch: true });
     if (found) return found;
     const fresh = await fetch(event.request);
-    // A recorded graph is kept once it was asked for.
+    // A recorded graph is cached on its first request.
     if (fresh.ok && new URL(event.request.url).pathname.includes("/graphs/")) await cache.put(event.request.url, fresh.clone());
     return fresh;
   };

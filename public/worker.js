@@ -1,10 +1,9 @@
-// Long work away from the page's thread: starts the same module again, from what the page hands over,
-// which is two parts in a release.
+// Long work off the page's thread: starts the same module again from the parts that the page sends (two in a release).
 self.addEventListener(
   "message",
   ({ data }) =>
     start(data).catch((problem) =>
-      // Out of the promise, so that the page hears of it and does the work itself.
+      // Thrown outside the promise, so that the page gets an error event and does the work itself.
       setTimeout(() => {
         throw problem;
       }),
@@ -14,7 +13,7 @@ self.addEventListener(
 
 async function start({ js, module, later }) {
   const page = await import(js);
-  // Before the start, for requests may follow it at once.
+  // Before the start, because requests may follow immediately.
   if (later) page.bringLater(later);
   await page.default({ module_or_path: module });
 }

@@ -1,4 +1,4 @@
-//! A stacked bar of memory inside a card's, small enough to stand in a list; it crosses from the worker as text.
+//! A small stacked bar of memory within a GPU's, for lists; the worker sends it as text.
 
 use leptos::prelude::*;
 
@@ -9,14 +9,14 @@ use headroom_core::estimate::{Band, Category, Part};
 /// What a bar shows, in percent of its width.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bar {
-    /// The card's memory.
+    /// The GPU's memory.
     limit: String,
     /// Each part's name in classes, its start and its width.
     parts: Vec<[String; 3]>,
 }
 
 impl Bar {
-    /// What lies on a device, drawn against the longest of several bars.
+    /// The memory of a device, scaled to the longest of several bars.
     pub fn of(
         breakdown: &[Part<Category>],
         [allocated, reserved, device]: [Band; 3],
@@ -32,7 +32,7 @@ impl Bar {
         );
         let mut start = Bytes::ZERO;
         let part = |(piece, bytes): (Piece, Bytes)| {
-            let part = [piece.words().0.into(), at(start), at(bytes)];
+            let part = [piece.describe().0.into(), at(start), at(bytes)];
             start += bytes;
             part
         };
@@ -67,7 +67,7 @@ impl Bar {
 
 /// The drawing; empty until it is known.
 #[component]
-pub fn Drawn(#[prop(into)] bar: Signal<Option<Bar>>) -> impl IntoView {
+pub fn MemoryBar(#[prop(into)] bar: Signal<Option<Bar>>) -> impl IntoView {
     let inside = move || {
         let Bar { limit, parts } = bar.get()?;
         let part = |[name, x, width]: [String; 3]| {
@@ -92,7 +92,7 @@ mod tests {
     use crate::sample;
 
     #[test]
-    fn a_bar_crosses_from_the_worker_as_text() {
+    fn a_bar_round_trips_as_text() {
         let estimate = sample::estimate();
         let bands = [estimate.allocated, estimate.reserved, estimate.device];
         let longest = estimate.device.high;

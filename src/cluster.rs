@@ -1,20 +1,20 @@
-//! The machines of a job with their GPUs, each with what it holds; machines that hold the same stand once.
+//! The machines of a job and the memory of their GPUs; identical machines are shown once.
 
 use leptos::prelude::*;
 
-use super::bar::Drawn;
+use super::bar::MemoryBar;
 use super::one_rank::{OneRank, has_copies};
 use super::session::Session;
 use super::text;
 use headroom_core::parallel::World;
 use headroom_scenario::{Case, Scenario};
 
-/// Machines that are alike, and stand next to each other.
+/// Identical adjacent machines.
 #[derive(Clone, Debug, PartialEq)]
 struct Machines {
     first: u32,
     last: u32,
-    /// For each GPU, which of the ranks it is.
+    /// The rank of each GPU.
     gpus: Vec<usize>,
 }
 
@@ -30,7 +30,7 @@ fn machines(scenario: &Scenario, ranks: &[OneRank]) -> Vec<Machines> {
         let gpus: Vec<usize> = (from..to)
             .map(|gpu| {
                 let place = world.place_of(gpu);
-                // Those that are not listed hold as much as the last before them that is.
+                // Ranks that are not listed equal the last listed one before them.
                 let before =
                     |rank: &OneRank| (rank.stage, rank.shard) <= (place.stage, place.shard);
                 let is_own = |rank: &OneRank| rank.shard == 0 || rank.shard == place.shard;
@@ -51,7 +51,7 @@ fn machines(scenario: &Scenario, ranks: &[OneRank]) -> Vec<Machines> {
     all
 }
 
-/// What sets a GPU apart from its neighbours, in few words.
+/// A short label for what distinguishes a GPU from its neighbours.
 fn place(rank: &OneRank, all: &[OneRank], copies: bool) -> String {
     if copies {
         return text::of_copies(rank.shard > 0).into();
@@ -65,10 +65,10 @@ fn place(rank: &OneRank, all: &[OneRank], copies: bool) -> String {
     }
 }
 
-/// A row for each group of machines that are alike.
+/// A row for each group of identical machines.
 #[component]
 pub(super) fn Cluster(ranks: Memo<Vec<OneRank>>) -> impl IntoView {
-    /// More rows are no picture.
+    /// The most rows.
     const MOST: usize = 16;
     let session = Session::current();
     let rows = move || {
@@ -86,7 +86,7 @@ pub(super) fn Cluster(ranks: Memo<Vec<OneRank>>) -> impl IntoView {
                 let bar = rank.bar.clone();
                 Some(view! {
                     <li>
-                        <Drawn bar=Signal::derive(move || Some(bar.clone()))/>
+                        <MemoryBar bar=Signal::derive(move || Some(bar.clone()))/>
                         <span class="quiet">{place(rank, &ranks, copies)}</span>
                     </li>
                 })
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_that_hold_the_same_stand_once() {
+    fn identical_machines_are_shown_once() {
         check("gpus=2 par=ddp", &[(0, 0)], &["1-1 00"]);
         check("gpus=32 nodes=4 par=fsdp2", &[(0, 0)], &["1-4 00000000"]);
         check("gpus=7 par=fsdp2", &[(0, 0), (0, 6)], &["1-1 0000001"]);

@@ -1,8 +1,8 @@
-//! The parts of memory as they are drawn: in which order, and in which colours.
+//! The drawing order and colours of the parts of memory.
 
 use headroom_core::estimate::Category;
 
-/// All categories in drawing order: what stays, what is kept, what passes, what surrounds it.
+/// All categories in drawing order: persistent, saved for backward, temporary, overhead.
 pub const CATEGORIES: [Category; 12] = [
     Category::Parameters,
     Category::OptimizerStates,
@@ -18,7 +18,7 @@ pub const CATEGORIES: [Category; 12] = [
     Category::Rounding,
 ];
 
-/// The light theme's colours of the parts, which a file cannot ask the style sheets for.
+/// The light theme's colours of the parts, for files, which have no style sheets.
 pub const COLOURS: [(&str, &str); 14] = [
     ("parameters", "#1f56a3"),
     ("gradients", "#338ab8"),

@@ -1,4 +1,4 @@
-//! A field that searches a catalogue: type a part of a name, choose with the arrow keys.
+//! A combobox over a catalogue: type part of a name, choose with the arrow keys.
 
 use leptos::ev::{Event, KeyboardEvent, MouseEvent, PointerEvent};
 use leptos::prelude::*;
@@ -13,16 +13,16 @@ use headroom_catalog::Os;
 use headroom_scenario::network;
 use headroom_scenario::settings::{self, Setting, ValueType};
 
-/// One thing to choose.
+/// One option.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     pub id: &'static str,
     pub name: &'static str,
-    /// What tells it from its neighbours.
+    /// A detail that distinguishes it from its neighbours.
     pub detail: String,
 }
 
-/// What the catalogue has for this setting.
+/// The catalogue's options for this setting.
 fn entries(setting: &Setting, units: UnitStyle) -> Vec<Entry> {
     match setting.value_type {
         ValueType::Gpu => catalog::gpus()
@@ -48,7 +48,7 @@ fn entries(setting: &Setting, units: UnitStyle) -> Vec<Entry> {
     }
 }
 
-/// The catalogue's name for an id, which may be a short form of its own; the id where the catalogue has none.
+/// The catalogue's name for an id or alias; the id itself if unknown.
 pub fn name(setting: &Setting, id: &str) -> String {
     let known = match setting.value_type {
         ValueType::Gpu => catalog::gpu(id).map(|entry| entry.name),
@@ -58,16 +58,16 @@ pub fn name(setting: &Setting, id: &str) -> String {
     known.unwrap_or(id).to_string()
 }
 
-/// What was found for a typed text.
+/// The matches of a typed text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     pub entries: Vec<Entry>,
-    /// None of them has what was typed in its name: these are the nearest.
+    /// No name contains the text: these are the most similar.
     pub nearest: bool,
 }
 
-/// Entries whose names hold every typed word, in the catalogue's order; where there are none, those with the most similar
-/// names. What names an entry, such as a Hugging Face id of a tuned variant, finds it first.
+/// Entries whose names contain every typed word, in the catalogue's order; if there are none, those with the most similar
+/// names. An exact alias, such as the Hugging Face id of a fine-tuned variant, comes first.
 pub fn found(setting: &Setting, all: &[Entry], typed: &str) -> Found {
     let wanted = catalog::Typed::new(typed);
     let fits = |entry: &&Entry| wanted.is_in(&format!("{}{}", entry.id, entry.name));
@@ -94,7 +94,7 @@ pub fn found(setting: &Setting, all: &[Entry], typed: &str) -> Found {
     }
 }
 
-/// The entries whose names are most like a text.
+/// The entries with the names most similar to a text.
 pub fn nearest(setting: &Setting, typed: &str) -> Vec<Entry> {
     let all = entries(setting, UnitStyle::default());
     let mut found = found(setting, &all, typed).entries;
@@ -102,11 +102,10 @@ pub fn nearest(setting: &Setting, typed: &str) -> Vec<Entry> {
     found
 }
 
-/// How many entries are offered where none has what was typed.
+/// The number of suggestions if nothing matches.
 const NEAREST: usize = 6;
 
-/// The id of what a typed text names. A part of a name that only one entry has is no name: `resnet50` must not become
-/// Wide ResNet.
+/// The id that a typed text names. A unique substring of a name is not enough: `resnet50` must not become Wide ResNet.
 pub fn named(setting: &Setting, typed: &str) -> Option<&'static str> {
     match setting.value_type {
         ValueType::Gpu => catalog::gpu_named(typed).map(|gpu| gpu.id),
@@ -121,9 +120,9 @@ pub fn Combo(setting: &'static Setting) -> impl IntoView {
     let path = setting.path;
     let all = memo(move || entries(setting, session.units.get()));
     let opened = RwSignal::new(false);
-    // What is being typed; the value's own name until then.
+    // The typed text; the value's own name until then.
     let typed = RwSignal::new(None::<String>);
-    // The option that Enter takes; none among names that are only near.
+    // The option that Enter selects; none for merely similar names.
     let active = RwSignal::new(Some(0_usize));
     let list = memo(move || {
         if opened.get() {
@@ -140,7 +139,7 @@ pub fn Combo(setting: &'static Setting) -> impl IntoView {
         opened.set(true);
         active.set(list.with_untracked(|list| (!list.nearest).then_some(0)));
     };
-    // A declared network takes the place of the catalogue's.
+    // A declared network replaces the catalogue's.
     let declared = memo(move || {
         setting.value_type == ValueType::Model
             && session
@@ -240,7 +239,7 @@ pub fn Combo(setting: &'static Setting) -> impl IntoView {
                 aria-activedescendant=move || active.get().filter(|_| is_open()).map(option_id)
                 aria-invalid=move || session.problem(setting).is_some().to_string()
                 prop:value=shown
-                // What is typed replaces the name that stands there.
+                // Typing replaces the current name.
                 on:focus=|event| browser::select_text(&event)
                 on:click=click
                 on:input=typing
@@ -265,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_find_entries_in_any_order_and_names_name_one() {
+    fn search_words_match_in_any_order() {
         let setting = settings::find("hardware.gpu").unwrap();
         let all = entries(setting, UnitStyle::Binary);
         let ids: Vec<_> = found(setting, &all, "80 h100 SXM")
@@ -286,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_found_however_they_are_written() {
+    fn names_match_any_spelling() {
         #[track_caller]
         fn check(path: &str, typed: &str, expected: &str, nearest: bool) {
             let setting = settings::find(path).unwrap();

@@ -1,4 +1,4 @@
-//! Two scenarios side by side: what differs between them, by name, and what that does to memory, on one scale.
+//! Two scenarios side by side: the settings that differ, and the memory of both on one scale.
 
 use leptos::prelude::*;
 
@@ -12,7 +12,7 @@ use headroom_core::estimate::Estimate;
 use headroom_io::export;
 use headroom_scenario::{Scenario, settings};
 
-/// The settings that differ: label, in the kept scenario, now.
+/// The settings that differ: label, value in A, current value.
 pub fn differences(kept: &Scenario, now: &Scenario) -> Vec<Vec<String>> {
     let differs = |setting: &&settings::Setting| {
         setting.get(kept) != setting.get(now) || setting.applies(kept) != setting.applies(now)
@@ -47,7 +47,7 @@ pub fn change(from: Bytes, to: Bytes, units: UnitStyle) -> String {
     }
 }
 
-/// Each piece of either: its label, then, now, and the change; the whole last.
+/// Each part of either: its label, A, current, and the change; the total last.
 pub fn rows(kept: &Estimate, now: &Estimate, units: UnitStyle) -> Vec<Vec<String>> {
     let (kept_pieces, now_pieces) = (pieces(kept), pieces(now));
     let size = |all: &[(Piece, Bytes)], piece| {
@@ -63,7 +63,7 @@ pub fn rows(kept: &Estimate, now: &Estimate, units: UnitStyle) -> Vec<Vec<String
         .map(|(piece, _)| {
             let (from, to) = (size(&kept_pieces, *piece), size(&now_pieces, *piece));
             vec![
-                piece.words().1.into(),
+                piece.describe().1.into(),
                 from.show(units),
                 to.show(units),
                 change(from, to, units),
@@ -80,19 +80,19 @@ pub fn rows(kept: &Estimate, now: &Estimate, units: UnitStyle) -> Vec<Vec<String
     rows
 }
 
-/// A bar's pieces in percent of the longer of two: class, start and width.
+/// A bar's parts in percent of the longer bar: class, start and width.
 fn bar(estimate: &Estimate, longest: Bytes) -> Vec<(&'static str, f64, f64)> {
     let at = |bytes: Bytes| bytes.get() as f64 / longest.get().max(1) as f64 * 100.0;
     let mut start = Bytes::ZERO;
     let piece = |(piece, bytes): (Piece, Bytes)| {
-        let placed = (piece.words().0, at(start), at(bytes));
+        let placed = (piece.describe().0, at(start), at(bytes));
         start += bytes;
         placed
     };
     pieces(estimate).into_iter().map(piece).collect()
 }
 
-/// One line under the verdict for as long as something is compared: whoever opens the link sees it first.
+/// One line below the verdict while comparing, so that whoever opens the link sees it first.
 #[component]
 pub fn CompareBanner() -> impl IntoView {
     let session = Session::current();
@@ -121,7 +121,7 @@ pub fn CompareBanner() -> impl IntoView {
     }
 }
 
-/// Keeps the present scenario as A, or shows what has changed since.
+/// Keeps the current scenario as A, or shows what has changed since.
 #[component]
 pub fn Compare() -> impl IntoView {
     let session = Session::current();
@@ -197,7 +197,7 @@ fn Comparison() -> impl IntoView {
     }
 }
 
-/// A bar on the common scale; the tables beneath hold the numbers.
+/// A bar on the common scale; the tables below have the numbers.
 #[component]
 fn OneBar(
     name: &'static str,
@@ -223,7 +223,7 @@ mod tests {
     use crate::sample;
 
     #[test]
-    fn differences_are_named_by_their_settings() {
+    fn differences_are_listed_by_setting() {
         let kept = Scenario::default();
         let mut now = kept.clone();
         assert_eq!(differences(&kept, &now), Vec::<Vec<String>>::new());
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_carry_their_sign() {
+    fn changes_have_a_sign() {
         let check = |from, to, expected: &str| {
             assert_eq!(
                 change(Bytes::mib(from), Bytes::mib(to), UnitStyle::Binary),
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_either_have_a_row_and_the_whole_is_last() {
+    fn parts_of_both_have_a_row_and_the_total_is_last() {
         let kept = sample::estimate();
         let mut now = sample::estimate();
         now.breakdown.remove(0);

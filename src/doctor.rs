@@ -1,24 +1,25 @@
-//! The doctor: what a pasted error, table, log or snapshot says; compared with the run on the screen only if that is the run.
+//! The doctor: diagnoses a pasted error, table, log or snapshot; compares it with the current run only if the user confirms
+//! that it is the same.
 
 use leptos::prelude::*;
 
 use super::measured::Measured;
 use super::session::Session;
 use super::signals::memo;
-use super::snapshot::Held;
+use super::snapshot::SnapshotPanel;
 use super::table::Table;
 use super::{browser, text};
-use headroom_advice::doctor::{Diagnosis, Expectation, Findings, PROBE, Smi, Source, diagnose};
+use headroom_advice::doctor::{Diagnosis, Findings, PROBE, PredictedUsage, Smi, Source, diagnose};
 use headroom_base::units::{Bytes, UnitStyle};
 use headroom_catalog as catalog;
 use headroom_core::estimate::Estimate;
 use headroom_scenario::{Case, Scenario};
 
-/// What a pasted text turned out to be.
+/// The kind of a pasted text.
 #[derive(Clone, Debug, PartialEq)]
 enum Paste {
     Nothing,
-    /// PyTorch's own record of its memory, which another tool shows.
+    /// PyTorch's memory snapshot, which the snapshot panel shows.
     Snapshot,
     Unknown,
     Findings(Box<Findings>),
@@ -48,13 +49,13 @@ impl Paste {
     }
 }
 
-/// Whether comparing with the run on the screen would say something: a table of cards alone is of no run.
-fn is_of_a_run(findings: &Findings) -> bool {
+/// Whether the text can be compared with the current run: an nvidia-smi table alone cannot.
+fn can_be_compared(findings: &Findings) -> bool {
     findings.failure.is_some() || findings.log.is_some() || findings.summary.is_some()
 }
 
-/// What the text says of a kind of its own.
-fn remark(findings: &Findings) -> Option<&'static str> {
+/// The message for a text that is not diagnosed.
+fn notice(findings: &Findings) -> Option<&'static str> {
     let failure = findings.failure.as_ref()?;
     match failure.source {
         Source::Host => Some(text::OF_THE_HOST),
@@ -63,8 +64,8 @@ fn remark(findings: &Findings) -> Option<&'static str> {
     }
 }
 
-/// The card that a message is about: the scenario's own where its memory agrees, else the catalogue's nearest. With the
-/// memory that the message names, in MiB.
+/// The GPU that a message is about: the scenario's own if its memory agrees, else the catalogue's closest. With the
+/// message's memory size in MiB.
 fn card(findings: &Findings, scenario: &Scenario) -> Option<(&'static catalog::Gpu, u64)> {
     const CLOSE: f64 = 0.02;
     let total = findings.failure.as_ref().and_then(|failure| failure.total);
@@ -85,21 +86,21 @@ fn card(findings: &Findings, scenario: &Scenario) -> Option<(&'static catalog::G
     own.or(near).map(|gpu| (gpu, mib))
 }
 
-/// The diagnosis of the text, against the run on the screen where that is the run.
+/// The diagnosis of the text, compared with the current run if that is the same.
 fn diagnosis(paste: &Paste, run: Option<(&Scenario, &Estimate)>) -> Option<Diagnosis> {
-    let expected = run.map(|(scenario, estimate)| Expectation::of(scenario, estimate));
+    let expected = run.map(|(scenario, estimate)| PredictedUsage::of(scenario, estimate));
     paste
         .findings()
         .map(|findings| diagnose(findings, expected))
 }
 
-/// Everything to find out why a run ran out of memory.
+/// The panel that finds out why a run ran out of memory.
 #[component]
 pub fn Doctor(width: ReadSignal<u32>) -> impl IntoView {
     let session = Session::current();
     let pasted = session.pasted;
     let paste = memo(move || pasted.with(|text| Paste::of(text)));
-    // What was said of another text holds no longer.
+    // The answer was about another text.
     let is_yours = RwSignal::new(None::<(String, bool)>);
     let yours = memo(move || {
         let answered = is_yours.get()?;
@@ -116,13 +117,13 @@ pub fn Doctor(width: ReadSignal<u32>) -> impl IntoView {
             .map(|estimate| (&*run.scenario, &**estimate));
         paste.with(|paste| diagnosis(paste, run))
     });
-    let asks = memo(move || paste.with(|paste| paste.findings().is_some_and(is_of_a_run)));
+    let asks = memo(move || paste.with(|paste| paste.findings().is_some_and(can_be_compared)));
     let plain = move || {
         paste.with(|paste| match paste {
             Paste::Nothing => None,
             Paste::Snapshot => Some(text::SNAPSHOT),
             Paste::Unknown => Some(text::NOT_UNDERSTOOD),
-            Paste::Findings(findings) => remark(findings),
+            Paste::Findings(findings) => notice(findings),
         })
     };
     let tables = move || {
@@ -144,7 +145,7 @@ pub fn Doctor(width: ReadSignal<u32>) -> impl IntoView {
                 {move || found.get().map(|found| view! { <Report found/> })}
                 {tables}
             </div>
-            <Held/>
+            <SnapshotPanel/>
             <Measured width/>
             <div class="actions">
                 <button type="button" data-testid="probe" on:click=save_probe>{text::SAVE_PROBE}</button>
@@ -154,7 +155,7 @@ pub fn Doctor(width: ReadSignal<u32>) -> impl IntoView {
     }
 }
 
-/// Asks whether the run on the screen is the one that the text is about, and offers the card of the text.
+/// Asks whether the text is about the current run, and offers the text's GPU.
 #[component]
 fn YourRun(
     paste: Memo<Paste>,
@@ -232,7 +233,7 @@ fn Report(found: Diagnosis) -> impl IntoView {
         .map(|ranked| text::likely(text::cause(ranked.cause), ranked.confidence))
         .collect();
     view! {
-        <p><strong>{text::cause(found.cause)}</strong>" "{text::sure(found.confidence)}</p>
+        <p><strong>{text::cause(found.cause)}</strong>" "{text::confidence(found.confidence)}</p>
         {list(text::EVIDENCE, found.evidence)}
         {list(text::ADVICE, found.advice)}
         {list(text::CHECKS, found.checks)}
@@ -240,7 +241,7 @@ fn Report(found: Diagnosis) -> impl IntoView {
     }
 }
 
-/// An `nvidia-smi` table: what is used on each GPU, and by whom.
+/// An `nvidia-smi` table: used memory of each GPU, and its processes.
 #[component]
 fn Cards(smi: Smi, units: UnitStyle) -> impl IntoView {
     let show = |bytes: Bytes| bytes.show(units);
@@ -286,34 +287,34 @@ mod tests {
         in use. Of the allocated memory 76.00 GiB is allocated by PyTorch, and 1.00 GiB is reserved by PyTorch but unallocated.";
 
     #[test]
-    fn a_message_is_compared_only_with_the_run_that_it_is_of() {
+    fn a_message_is_compared_only_with_the_confirmed_run() {
         let paste = Paste::of(MESSAGE);
         let alone = diagnosis(&paste, None).unwrap();
         let scenario = Scenario::default();
         let compared = diagnosis(&paste, Some((&scenario, &sample::estimate()))).unwrap();
         assert!(!alone.evidence.is_empty());
         assert_ne!(alone, compared);
-        assert!(is_of_a_run(paste.findings().unwrap()));
+        assert!(can_be_compared(paste.findings().unwrap()));
     }
 
     #[test]
     fn each_kind_of_text_gets_its_own_answer() {
-        let remark = |text: &str| Paste::of(text).findings().and_then(remark);
+        let notice = |text: &str| Paste::of(text).findings().and_then(notice);
         assert_eq!(Paste::of("  \n"), Paste::Nothing);
         assert_eq!(Paste::of("<script>alert(1)</script>"), Paste::Unknown);
         assert_eq!(
             Paste::of("{'segments': [], 'device_traces': []}"),
             Paste::Snapshot
         );
-        assert_eq!(remark(MESSAGE), None);
+        assert_eq!(notice(MESSAGE), None);
         assert_eq!(
-            remark("RuntimeError: CUDA error: out of memory"),
+            notice("RuntimeError: CUDA error: out of memory"),
             Some(text::NO_NUMBERS)
         );
     }
 
     #[test]
-    fn the_card_is_taken_from_the_message() {
+    fn the_gpu_is_read_from_the_message() {
         let findings = Findings::parse(MESSAGE).unwrap();
         let (gpu, mib) = card(&findings, &Scenario::default()).unwrap();
         assert!(gpu.memory.marketing_gb == 80, "{}", gpu.name);

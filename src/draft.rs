@@ -1,4 +1,4 @@
-//! What the form holds: a scenario that is right, and texts that are not yet.
+//! The form's state: a valid scenario, and texts that are not valid yet.
 
 use std::collections::BTreeMap;
 
@@ -7,31 +7,31 @@ use headroom_scenario::{Scenario, stack};
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Draft {
-    /// Always made of accepted values: a text that is refused changes nothing here.
+    /// Has only valid values: an invalid text does not change it.
     pub scenario: Scenario,
-    /// Fields being typed in, as they were typed: `0.` must not become `0` under the cursor.
+    /// The texts of edited fields, as typed: `0.` must not become `0` under the cursor.
     typed: BTreeMap<&'static str, Typed>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 struct Typed {
     text: String,
-    /// What would have been accepted.
+    /// The expected value.
     problem: Option<String>,
 }
 
-/// What a field shows.
+/// The content of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shown {
     pub text: String,
     pub problem: Option<String>,
     pub applies: bool,
-    /// What the chosen preset has here, where this differs from it.
+    /// The preset's value, if the current one differs.
     pub preset: Option<String>,
 }
 
 impl Draft {
-    /// What a field shows; `preset` is the scenario that this one began as.
+    /// The content of a field; `preset` is the scenario that this one started from.
     pub fn shown(&self, setting: &Setting, preset: &Scenario) -> Shown {
         let value = setting.get(&self.scenario);
         let before = setting.get(preset);
@@ -51,7 +51,7 @@ impl Draft {
         }
     }
 
-    /// What the field shows.
+    /// The field's text.
     pub fn text(&self, setting: &Setting) -> String {
         match self.typed.get(setting.path) {
             Some(typed) => typed.text.clone(),
@@ -59,12 +59,12 @@ impl Draft {
         }
     }
 
-    /// What is wrong with the field, if anything.
+    /// The field's error, if any.
     pub fn problem(&self, setting: &Setting) -> Option<&str> {
         self.typed.get(setting.path)?.problem.as_deref()
     }
 
-    /// Takes a keystroke: the text stays as typed, and the scenario follows where the text is accepted.
+    /// Handles a keystroke: the text stays as typed, and the scenario follows if it is valid.
     pub fn enter(&mut self, setting: &Setting, text: &str) {
         let refused = stack::choose(setting, &mut self.scenario, text).err();
         let problem = refused.map(|problem| format!("Expected {}.", problem.expected));
@@ -72,14 +72,14 @@ impl Draft {
         self.typed.insert(setting.path, Typed { text, problem });
     }
 
-    /// Takes the end of typing: an accepted text gives way to the value it meant, a refused one stays.
+    /// Handles the end of typing: a valid text is replaced by its normalized value, an invalid one stays.
     pub fn leave(&mut self, setting: &Setting) {
         if self.problem(setting).is_none() {
             self.typed.remove(setting.path);
         }
     }
 
-    /// Whether every field is accepted.
+    /// Whether every field is valid.
     pub fn is_right(&self) -> bool {
         self.typed.values().all(|typed| typed.problem.is_none())
     }
@@ -91,7 +91,7 @@ mod tests {
     use headroom_scenario::settings::find;
 
     #[test]
-    fn a_refused_text_stays_and_changes_nothing() {
+    fn an_invalid_text_stays_and_changes_nothing() {
         let batch = find("data.micro_batch").unwrap();
         let mut draft = Draft::default();
         draft.enter(batch, "16");
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn an_accepted_text_is_kept_as_typed_until_the_field_is_left() {
+    fn a_valid_text_stays_as_typed_until_blur() {
         let batch = find("data.micro_batch").unwrap();
         let mut draft = Draft::default();
         draft.enter(batch, "1_000");
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_from_the_preset_says_what_that_has() {
+    fn differences_show_the_presets_value() {
         let batch = find("data.micro_batch").unwrap();
         let preset = Scenario::default();
         let mut draft = Draft::new(preset.clone());

@@ -1,4 +1,4 @@
-//! Everything the page does to the outside on its own, each with a name: the address, the keyboard, the window.
+//! The page's side effects: the address, the keyboard, the window.
 
 use leptos::ev;
 use leptos::prelude::*;
@@ -7,16 +7,16 @@ use leptos::reactive::spawn_local;
 use super::graphs::State;
 use super::places::Place;
 use super::session::Session;
-use super::signals::{once_rested, whenever};
+use super::signals::{debounced, whenever};
 use super::verdict::Sentence;
 use super::{browser, text, worker};
 use headroom_core::nets::graph;
 use headroom_scenario::{Case, Scenario};
 
-/// Where the latest link is kept in the browser's storage: a tab has its own, and the last of any tab is kept for new ones.
+/// The storage key of the latest link: each tab has its own, and the latest of all tabs is for new ones.
 const DRAFT: &str = "headroom.draft";
 
-/// The scenario the page opens with: the address's, or the one last worked on here or anywhere, or the default.
+/// The initial scenario: the address's, or the latest of this tab or any tab, or the default.
 pub fn opening() -> Session {
     let session = Session::new(Scenario::default());
     let fragment = browser::fragment();
@@ -27,17 +27,17 @@ pub fn opening() -> Session {
         session.begin(&draft);
     } else {
         session.begin(&fragment);
-        // A link wins over what was worked on, which stays one click away.
+        // A link takes precedence over earlier work, which stays one click away.
         let other = !draft.is_empty() && draft != untrack(|| session.link());
-        session.yours.set(other.then_some(draft));
+        session.previous_link.set(other.then_some(draft));
     }
     session
 }
 
-/// The address and the browser's storage follow the scenario, once it has rested for a moment; and the scenario follows
-/// the address: a link pasted over the old one opens.
+/// Updates the address and the browser's storage when the scenario changes, debounced; and opens a link that is pasted into
+/// the address bar.
 pub fn follow_address(session: Session) {
-    // What the page last saw there. Anything else is a link that somebody has just opened: it is read, not written over.
+    // The fragment the page last saw. Any other one is a link that was just opened: it must be read, not overwritten.
     let seen = StoredValue::new(browser::fragment());
     let write = move || {
         if seen.try_get_value() != Some(browser::fragment()) {
@@ -45,14 +45,14 @@ pub fn follow_address(session: Session) {
         }
         let link = session.link_untracked();
         browser::replace_fragment(&link);
-        // As the browser spells it.
+        // In the browser's spelling.
         seen.try_set_value(browser::fragment());
-        // Storage is a convenience: where it is refused the address still holds everything.
+        // Storage is optional: the address has everything.
         browser::store_in_tab(DRAFT, &link);
         browser::store(DRAFT, &link);
     };
-    // What the page opened with is not written before something has changed.
-    once_rested(250, write, move |first| {
+    // The initial scenario is not written before something changes.
+    debounced(250, write, move |first| {
         session.scenario.with(|_| ());
         session.kept.track();
         !first
@@ -67,16 +67,16 @@ pub fn follow_address(session: Session) {
     on_cleanup(move || handle.remove());
 }
 
-/// What is costly to draw follows the answer once the person pauses.
+/// Updates expensive panels once the user pauses.
 pub fn settle(session: Session) {
     let act = move || session.settled.set(session.answer.get_untracked());
-    once_rested(PAUSE, act, move |first| {
+    debounced(PAUSE, act, move |first| {
         session.answer.with(|_| ());
         !first
     });
 }
 
-/// The window's title says the answer: it is what a bookmark, a tab and a shared link are called by.
+/// Puts the answer into the window's title, which names bookmarks, tabs and shared links.
 pub fn title(session: Session) {
     whenever(move |_| {
         let units = session.units.get();
@@ -90,10 +90,10 @@ pub fn title(session: Session) {
     });
 }
 
-/// How long nobody types before what is costly is drawn, in milliseconds.
+/// Debounce before expensive panels redraw, in milliseconds.
 const PAUSE: i32 = 80;
 
-/// Undo and redo by keyboard outside fields, `/` for the model, a digit for each place.
+/// Keyboard shortcuts outside fields: undo and redo, `/` for the model, a digit for each section.
 pub fn listen_to_keys(session: Session) {
     let handle = window_event_listener(ev::keydown, move |event| {
         if browser::in_field(&event) {
@@ -116,7 +116,7 @@ pub fn listen_to_keys(session: Session) {
     on_cleanup(move || handle.remove());
 }
 
-/// The window's width, in steps.
+/// The window's rounded width.
 pub fn watch_width() -> ReadSignal<u32> {
     let (width, set_width) = signal(browser::width());
     let handle = window_event_listener(ev::resize, move |_| {
@@ -129,14 +129,16 @@ pub fn watch_width() -> ReadSignal<u32> {
     width
 }
 
-/// Brings the graphs of the run on the screen and of the one it is compared with. One that did not come is asked for again
-/// when the run changes, and when the browser is online again.
-pub fn bring_graphs(session: Session) {
+/// Fetches the graphs of the current run and of the one it is compared with. A failed fetch is retried when the run changes
+/// and when the browser is online again.
+pub fn fetch_graphs(session: Session) {
     let ask = move || {
-        session.scenario.with(|scenario| want(session, scenario));
+        session
+            .scenario
+            .with(|scenario| fetch_graph(session, scenario));
         session.kept.with(|kept| {
             if let Some(kept) = kept {
-                want(session, kept);
+                fetch_graph(session, kept);
             }
         });
     };
@@ -145,13 +147,13 @@ pub fn bring_graphs(session: Session) {
     on_cleanup(move || handle.remove());
 }
 
-fn want(session: Session, scenario: &Scenario) {
+fn fetch_graph(session: Session, scenario: &Scenario) {
     let listed = Case::of(scenario).listed_model();
     let Some(entry) = listed.filter(|entry| !entry.graph.is_empty()) else {
         return;
     };
     let set = move |state| {
-        // A page that is gone needs no answer.
+        // A closed page needs no answer.
         session
             .graphs
             .try_update(|graphs| graphs.set(entry.id, state));
@@ -165,10 +167,10 @@ fn want(session: Session, scenario: &Scenario) {
     set(State::Coming);
     spawn_local(async move {
         let found = browser::recorded_graph(entry.id).await;
-        // What reads it may be in the module's second part.
-        browser::whole().await;
+        // The reader may be in the module's second part.
+        browser::second_part().await;
         let here = found.is_some_and(|text| {
-            worker::bring(entry.id, &text);
+            worker::send_graph(entry.id, &text);
             graph::bring(entry.id, &text).is_ok()
         });
         set(if here { State::Here } else { State::Failed });

@@ -1,4 +1,4 @@
-//! The gauge: everything on the device, drawn to scale inside the card's memory, with the room that is left.
+//! The gauge: everything on the device, to scale within the GPU's memory, with the free space.
 
 use leptos::ev::PointerEvent;
 use leptos::prelude::*;
@@ -11,19 +11,19 @@ use super::{browser, chart, text};
 use headroom_base::units::{Bytes, UnitStyle};
 use headroom_core::estimate::{Category, Estimate, Part};
 
-/// One part of what is on the device.
+/// One part of the device memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
     Tensor(Category),
-    /// Reserved by the allocator and not allocated.
+    /// Reserved by the allocator but not allocated.
     Cached,
-    /// Outside the allocator.
+    /// Memory outside the allocator.
     Context,
 }
 
 impl Piece {
-    /// Its name in classes, its label, and why it is there.
-    pub const fn words(self) -> (&'static str, &'static str, &'static str) {
+    /// Its class name, its label, and its explanation.
+    pub const fn describe(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Tensor(category) => text::category(category),
             Self::Cached => text::CACHED,
@@ -32,14 +32,14 @@ impl Piece {
     }
 }
 
-/// What lies on the device at the peak, in drawing order.
+/// The parts of device memory at the peak, in drawing order.
 pub fn pieces(estimate: &Estimate) -> Vec<(Piece, Bytes)> {
     let cached = estimate.reserved.expected - estimate.allocated.expected;
     let context = estimate.device.expected - estimate.reserved.expected;
     pieces_of(&estimate.breakdown, cached, context)
 }
 
-/// The same of the parts alone.
+/// The same for the parts only.
 pub fn pieces_of(
     breakdown: &[Part<Category>],
     cached: Bytes,
@@ -57,7 +57,7 @@ pub fn pieces_of(
         .collect()
 }
 
-/// Where everything stands, in percent of the drawing's width.
+/// The layout, in percent of the drawing's width.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gauge {
     pub tone: Tone,
@@ -65,9 +65,9 @@ pub struct Gauge {
     pub expected: f64,
     pub low: f64,
     pub high: f64,
-    /// The card's usable memory, and its name.
+    /// The GPU's usable memory, and its label.
     pub limit: Option<(f64, String)>,
-    /// The room left or missing, and its name.
+    /// The free or missing memory, and its label.
     pub margin: Option<(f64, f64, String)>,
     pub ticks: Vec<(f64, String)>,
 }
@@ -104,7 +104,7 @@ impl Gauge {
             let what = if usable >= device.expected {
                 "spare"
             } else {
-                "too much"
+                "over"
             };
             (at(low), at(high), format!("{name} {what}"))
         });
@@ -126,7 +126,7 @@ impl Gauge {
     }
 }
 
-/// Round marks up to a quantity: powers of two for binary units, 1-2-5 for decimal ones.
+/// Round tick marks up to a quantity: powers of two for binary units, 1-2-5 for decimal ones.
 fn ticks(longest: Bytes, units: UnitStyle) -> Vec<(f64, String)> {
     const MOST: f64 = 8.0;
     let (size, name) = units.scale(longest);
@@ -151,12 +151,12 @@ fn ticks(longest: Bytes, units: UnitStyle) -> Vec<(f64, String)> {
     marks
 }
 
-/// The size of the drawing's type, in pixels.
+/// The font size, in pixels.
 const TYPE: f64 = 11.0;
 
 impl Gauge {
-    /// The drawing's inside: all its places are in percent of the width, so that it fits any; `width` is about how many
-    /// pixels that is, for the names.
+    /// The drawing's content: positions are in percent, so that it fits any width; `width` is the approximate width in
+    /// pixels, for the labels.
     pub fn svg(&self, width: f64) -> String {
         let mut svg = String::new();
         if let Some((at, _)) = &self.limit {
@@ -171,7 +171,7 @@ impl Gauge {
             width,
         } in &self.segments
         {
-            let (id, label, _) = piece.words();
+            let (id, label, _) = piece.describe();
             svg.push_str(&format!(
                 "<rect class=\"segment part-{id}\" data-part=\"{id}\" x=\"{start:.3}%\" width=\"{width:.3}%\" y=\"26\" \
                  height=\"44\"><title>{label}</title></rect>"
@@ -216,7 +216,7 @@ impl Gauge {
         svg
     }
 
-    /// The names of the limit and of the room that is left or missing.
+    /// The labels of the limit and of the free or missing memory.
     fn names(&self, width: f64) -> String {
         let mut svg = String::new();
         let mut row: Vec<(Label, &str)> = Vec::new();
@@ -239,7 +239,7 @@ impl Gauge {
                     "<text class=\"spare\" x=\"{middle:.3}%\" y=\"52\" text-anchor=\"middle\">{name}</text>"
                 ));
             } else {
-                // A name wider than its room would lie on the bar.
+                // A label wider than its space would overlap the bar.
                 row.push((label(name, 0.0, Anchor::Start), "spare"));
             }
         }
@@ -260,7 +260,7 @@ impl Gauge {
     }
 }
 
-/// The drawing. `pointed` names the piece the person points at, here or in the table beneath.
+/// The drawing. `pointed` is the part under the pointer, here or in the table below.
 #[component]
 pub fn Meter(pointed: RwSignal<&'static str>) -> impl IntoView {
     let session = Session::current();
@@ -280,12 +280,12 @@ pub fn Meter(pointed: RwSignal<&'static str>) -> impl IntoView {
         let id = browser::attribute_under(&event, "data-part");
         let known = session.estimate.with_untracked(|estimate| {
             let all = estimate.as_deref().map(pieces).unwrap_or_default();
-            let named = all.into_iter().map(|(piece, _)| piece.words().0);
+            let named = all.into_iter().map(|(piece, _)| piece.describe().0);
             named.into_iter().find(|name| *name == id)
         });
         pointed.set(known.unwrap_or_default());
     };
-    // The table beneath holds the same numbers for those who do not see this.
+    // The table below has the same numbers for screen readers.
     view! {
         <figure class="gauge" data-tone=tone data-pointed=move || pointed.get()>
             <svg
@@ -316,17 +316,17 @@ mod tests {
     use crate::sample;
 
     #[test]
-    fn the_pieces_add_up_to_what_is_on_the_device() {
+    fn the_parts_add_up_to_device_memory() {
         let estimate = sample::estimate();
         let all = pieces(&estimate);
         let sum: Bytes = all.iter().map(|(_, bytes)| *bytes).sum();
         assert_eq!(sum, estimate.device.expected);
-        let names: Vec<_> = all.iter().map(|(piece, _)| piece.words().0).collect();
+        let names: Vec<_> = all.iter().map(|(piece, _)| piece.describe().0).collect();
         assert_eq!(names, ["parameters", "activations", "cached", "context"]);
     }
 
     #[test]
-    fn segments_lie_end_to_end_and_the_margin_follows() {
+    fn segments_are_contiguous_and_followed_by_the_margin() {
         let gauge = Gauge::of(&sample::estimate(), UnitStyle::Binary);
         let mut end = 0.0;
         for segment in &gauge.segments {
@@ -341,17 +341,17 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_too_big_reaches_past_the_limit() {
+    fn a_run_that_does_not_fit_exceeds_the_limit() {
         let mut estimate = sample::estimate();
         estimate.usable = Some(Bytes::gib(8.0));
         let gauge = Gauge::of(&estimate, UnitStyle::Binary);
         assert_eq!(gauge.tone, Tone::Over);
         assert!(gauge.limit.unwrap().0 < gauge.expected && gauge.high <= 100.0);
-        assert_eq!(gauge.margin.unwrap().2, "2.00 GiB too much");
+        assert_eq!(gauge.margin.unwrap().2, "2.00 GiB over");
     }
 
     #[test]
-    fn the_drawing_names_its_parts_and_the_room() {
+    fn the_drawing_labels_its_parts_and_the_margin() {
         let svg = Gauge::of(&sample::estimate(), UnitStyle::Binary).svg(800.0);
         for text in [
             "data-part=\"activations\"",

@@ -1,8 +1,8 @@
-//! What became of the recorded graphs of catalogue models that runs on the page asked for.
+//! The state of recorded graphs of catalogue models.
 
 use super::text;
 
-/// The graphs that were asked for, by their models, and what became of that.
+/// The requested graphs by model, and their state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graphs(Vec<(&'static str, State)>);
 
@@ -24,11 +24,11 @@ impl Graphs {
         self.0.push((id, state));
     }
 
-    /// What is said of a model whose graph is not here.
-    pub fn said(&self, id: &str) -> String {
+    /// The message for a model whose graph is not loaded.
+    pub fn message(&self, id: &str) -> String {
         match self.state(id) {
             Some(State::Failed) => text::graph_failed(id),
-            _ => text::graph_coming(id),
+            _ => text::graph_loading(id),
         }
     }
 }
@@ -38,13 +38,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_graph_is_said_to_come_until_it_fails() {
+    fn a_graph_is_loading_until_it_fails() {
         let mut graphs = Graphs::default();
         let id = "densenet-121";
-        assert_eq!(graphs.said(id), text::graph_coming(id));
+        assert_eq!(graphs.message(id), text::graph_loading(id));
         graphs.set(id, State::Failed);
-        assert_eq!(graphs.said(id), text::graph_failed(id));
+        assert_eq!(graphs.message(id), text::graph_failed(id));
         graphs.set(id, State::Coming);
-        assert_eq!(graphs.said(id), text::graph_coming(id));
+        assert_eq!(graphs.message(id), text::graph_loading(id));
     }
 }

@@ -1,17 +1,16 @@
-//! What a system's own guide says, what is computed, and why they differ; and which of its knobs do anything.
+//! A system's memory guide: its claims, the computed values, why they differ, and the effect of its flags.
 
 use leptos::prelude::*;
 
-use super::advice::tell_open;
 use super::session::Session;
-use super::signals::{memo, whenever};
+use super::signals::{memo, track_open, whenever};
 use super::worker::{Helper, JobKind, Work};
 use super::{browser, text};
 use headroom_scenario::Scenario;
 use headroom_scenario::presets::{self, Preset};
 use headroom_systems::guide::{self, Guide, Variants};
 
-/// How a worker computes a guide's claims, one after the other.
+/// The worker's job: computes a guide's claims one by one.
 pub const KIND: JobKind = JobKind {
     id: "guide",
     start: |scenario, _| {
@@ -22,7 +21,7 @@ pub const KIND: JobKind = JobKind {
     },
 };
 
-/// The guide of the system that a scenario runs, whatever its settings.
+/// The guide of a scenario's system, whatever its settings.
 fn of(scenario: &Scenario) -> Option<&'static Guide> {
     let same = |guide: &&Guide| {
         presets::find(guide.preset).and_then(Preset::model) == Some(&*scenario.model.id)
@@ -64,14 +63,14 @@ impl Work for Claims {
     }
 }
 
-/// What is known of a claim: its verdict and what was computed; left open until then.
+/// A claim's verdict and computed value; empty until known.
 fn found(computed: &[String], at: usize) -> (String, String) {
     let line = computed.get(at).map_or("\t…", |line| line);
     let (verdict, found) = line.split_once('\t').unwrap_or(("", line));
     (verdict.into(), found.into())
 }
 
-/// The system's guide beside what is computed, and which of its flags do anything.
+/// The guide's claims next to computed values, and the effect of its flags.
 #[component]
 pub fn GuideSays() -> impl IntoView {
     let session = Session::current();
@@ -83,7 +82,7 @@ pub fn GuideSays() -> impl IntoView {
     });
     let guide = move || preset.get().and_then(guide::find);
     let open = RwSignal::new(false);
-    // The outside here is the worker.
+    // The side effect is a request to the worker.
     whenever(move |_| {
         let preset = preset.get().and_then(presets::find);
         match preset.filter(|_| open.get()) {
@@ -114,7 +113,7 @@ pub fn GuideSays() -> impl IntoView {
     };
     view! {
         <section class="panel" id="guide" aria-labelledby="guide-title" data-testid="guide" hidden=move || preset.get().is_none()>
-            <details class="more" id="guide-details" on:toggle=move |event| tell_open(&event, open)>
+            <details class="more" id="guide-details" on:toggle=move |event| track_open(&event, open)>
                 <summary><h3 id="guide-title">{text::GUIDE}</h3></summary>
                 <p class="quiet">{move || guide().map(|guide| guide.document)}</p>
                 <div class="scroller" tabindex="0" role="group" aria-label=text::GUIDE_TABLE>
@@ -164,7 +163,7 @@ fn OneKnob(knob: &'static guide::Knob) -> impl IntoView {
     }
 }
 
-/// One line under the verdict where the system on the screen has a guide.
+/// One line below the verdict if the current system has a guide.
 #[component]
 pub fn GuideBanner() -> impl IntoView {
     let session = Session::current();

@@ -2,19 +2,19 @@
 
 use headroom_scenario::Scenario;
 
-/// What was, and what was undone.
+/// Earlier and undone scenarios.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
     past: Vec<Scenario>,
     future: Vec<Scenario>,
-    /// The field of the latest change: typing on in one field is one change.
+    /// The field of the latest change: continued typing in one field is one change.
     latest: Option<&'static str>,
 }
 
 const LONGEST: usize = 50;
 
 impl History {
-    /// Records what the scenario was before a change of the named field, or of many where there is no name.
+    /// Records the scenario before a change of the named field, or of several without a name.
     pub fn record(&mut self, before: &Scenario, field: Option<&'static str>) {
         let going_on = field.is_some() && field == self.latest;
         self.latest = field;
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_past_is_bounded_and_a_change_ends_the_future() {
+    fn history_is_bounded_and_a_change_clears_redo() {
         let mut history = History::default();
         for size in 1..200 {
             history.record(&batch(size), None);

@@ -1,11 +1,10 @@
 //! The page: Leptos components over the pure core; only `browser` touches what a browser owns.
 //!
-//! One `Session` holds the state and is every component's context. What a component shows is worked out in pure
-//! functions beside it, which are tested without a browser.
+//! One `Session` holds the state and is every component's context. Its content comes from pure functions, which are tested
+//! without a browser.
 
 mod advice;
 mod bar;
-mod beside;
 mod breakdown;
 mod browser;
 mod chart;
@@ -13,15 +12,19 @@ mod cluster;
 mod colours;
 mod combo;
 mod compare;
+mod copy;
 mod doctor;
 mod draft;
 mod effects;
 mod exports;
+mod follow;
 mod form;
 mod gauge;
 mod graphs;
 mod guide;
 mod history;
+mod host;
+mod later;
 mod map;
 mod masthead;
 mod measured;
@@ -34,6 +37,7 @@ mod pipeline;
 mod places;
 mod plan_store;
 mod plans;
+mod preferences;
 mod printed;
 mod ranks;
 #[cfg(test)]
@@ -53,20 +57,20 @@ mod timeline;
 mod tone;
 mod trust;
 mod verdict;
-mod wishes;
 mod worker;
 
 use leptos::ev::MouseEvent;
 use leptos::prelude::*;
 
 use self::advice::{Advised, ManySteps};
-use self::beside::Beside;
 use self::breakdown::Breakdown;
 use self::compare::{Compare, CompareBanner};
 use self::doctor::Doctor;
 use self::exports::Run;
 use self::form::Questions;
 use self::guide::{GuideBanner, GuideSays};
+use self::host::HostAndDisk;
+use self::later::{Later, PanelQueue};
 use self::map::Map;
 use self::masthead::Masthead;
 use self::network::OwnNetwork;
@@ -75,7 +79,7 @@ use self::places::{Place, Section};
 use self::printed::Printed;
 use self::ranks::PerGpu;
 use self::session::Session;
-use self::stack::Brought;
+use self::stack::SoftwareDefaults;
 use self::start::Start;
 use self::sweep::Sweep;
 use self::timeline::Timeline;
@@ -84,7 +88,7 @@ use self::verdict::Verdict;
 use self::worker::JobKind;
 use headroom_systems as systems;
 
-/// All that the worker can be asked for, what is looked at first before the rest.
+/// The worker's jobs, in order of priority.
 const JOBS: &[JobKind] = &[
     start::CARDS,
     sweep::KIND,
@@ -103,7 +107,7 @@ const JOBS: &[JobKind] = &[
     advice::SEARCH,
 ];
 
-/// Draws the page in the place of the static greeting in `index.html`.
+/// Mounts the page in place of the static placeholder in `index.html`.
 pub fn start() {
     systems::install();
     if browser::in_worker() {
@@ -123,9 +127,9 @@ fn App() -> impl IntoView {
     let session = effects::opening();
     provide_context(session);
     effects::settle(session);
-    effects::bring_graphs(session);
-    provide_context(wishes::Wishes::default());
-    provide_context(Turns::begin());
+    effects::fetch_graphs(session);
+    provide_context(preferences::AdvicePreferences::default());
+    provide_context(PanelQueue::begin());
     effects::title(session);
     effects::follow_address(session);
     effects::listen_to_keys(session);
@@ -136,7 +140,7 @@ fn App() -> impl IntoView {
         browser::show("answers");
     };
     view! {
-        // The address's fragment is the scenario: the link's own way would write over it.
+        // The address's fragment is the scenario: following the link would overwrite it.
         <a class="skip" href="#answers" on:click=skip>
             {text::SKIP}
         </a>
@@ -177,10 +181,10 @@ fn App() -> impl IntoView {
                         <Compare/>
                     </Later>
                     <Later>
-                        <Brought/>
+                        <SoftwareDefaults/>
                     </Later>
                     <Later>
-                        <Beside/>
+                        <HostAndDisk/>
                     </Later>
                     <Later>
                         <Limits/>
@@ -212,57 +216,7 @@ fn App() -> impl IntoView {
     }
 }
 
-/// How many of the panels behind the answer are drawn: one more a turn, so that none of them keeps a key waiting.
-#[derive(Clone, Copy)]
-struct Turns {
-    drawn: RwSignal<usize>,
-    /// How many there are.
-    all: StoredValue<usize>,
-}
-
-impl Turns {
-    /// Takes the turns when the answer has been painted.
-    fn begin() -> Self {
-        let turns = Self {
-            drawn: RwSignal::new(0),
-            all: StoredValue::new(0),
-        };
-        leptos::reactive::spawn_local(async move {
-            browser::painted().await;
-            browser::whole().await;
-            let mut drawn = 0;
-            while turns.all.try_get_value().is_some_and(|all| drawn != all) {
-                drawn += 1;
-                turns.drawn.try_set(drawn);
-                browser::breathe().await;
-            }
-        });
-        turns
-    }
-
-    /// The next panel's turn.
-    fn take(self) -> usize {
-        let turn = self.all.get_value();
-        self.all.set_value(turn + 1);
-        turn
-    }
-}
-
-/// A panel that is made only when the answer has been painted, and when it has its turn.
-#[component]
-fn Later(children: ChildrenFn) -> impl IntoView {
-    let turns: Turns = expect_context();
-    let turn = turns.take();
-    let has_turn = move || turns.drawn.get() > turn;
-    // The slot tells whoever waits for the whole page that more is to come.
-    view! {
-        <Show when=has_turn fallback=|| view! { <slot></slot> }>
-            {children()}
-        </Show>
-    }
-}
-
-/// What the numbers leave out, always one click away.
+/// What the estimate leaves out.
 #[component]
 fn Limits() -> impl IntoView {
     let session = Session::current();

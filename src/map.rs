@@ -1,4 +1,4 @@
-//! The fit map: micro-batch against sample size, each cell coloured by how it fits; a click takes it.
+//! The fit map: micro-batch against sample size, each cell coloured by how it fits; a click applies it.
 
 use leptos::prelude::*;
 
@@ -12,7 +12,7 @@ use headroom_base::units::Bytes;
 use headroom_core::estimate::{Band, Fit};
 use headroom_scenario::Scenario;
 
-/// How a worker draws it up.
+/// The worker's job.
 pub const KIND: JobKind = JobKind {
     id: "fit-map",
     start: |scenario, _| Box::new(FitMap::around(scenario)),
@@ -27,7 +27,7 @@ impl Work for FitMap {
         FitMap::step(self);
     }
 
-    /// The card's usable memory, then a line for each cell.
+    /// The GPU's usable memory, then a line for each cell.
     fn lines(&self) -> Vec<String> {
         let usable = self.usable.map(|bytes| bytes.get().to_string());
         let cell = |band: &Option<Band>| match band {
@@ -45,7 +45,7 @@ impl Work for FitMap {
     }
 }
 
-/// The map of a scenario with what a worker has found of it so far.
+/// The map of a scenario with the worker's results so far.
 fn filled(scenario: &Scenario, lines: &[String]) -> FitMap {
     let mut map = FitMap::around(scenario);
     let number = |text: &str| text.parse().ok().map(Bytes::new);
@@ -62,25 +62,25 @@ fn filled(scenario: &Scenario, lines: &[String]) -> FitMap {
     map
 }
 
-/// A cell's class and its words.
+/// A cell's class and label.
 fn cell(band: Option<&Band>, usable: Option<Bytes>) -> (&'static str, &'static str) {
     match (band, usable) {
         (None, _) => ("none", "cannot run"),
-        (Some(_), None) => ("open", "no card"),
+        (Some(_), None) => ("open", "GPU unknown"),
         (Some(band), Some(usable)) => {
             let fit = Fit::of(*band, usable);
-            (Tone::of_fit(fit).id(), fit.words())
+            (Tone::of_fit(fit).id(), fit.label())
         }
     }
 }
 
-/// The grid as a table of buttons, so that it is read, reached and pressed like one.
+/// The grid as a table of buttons, accessible by keyboard and screen reader.
 #[component]
 pub fn Map() -> impl IntoView {
     let session = Session::current();
     let helper = Helper::new(KIND.id);
     let open = RwSignal::new(false);
-    super::advice::follow_wishes(session, helper, move || open.get());
+    super::follow::follow_preferences(session, helper, move || open.get());
     let map = memo(move || {
         helper
             .reply
@@ -112,7 +112,7 @@ pub fn Map() -> impl IntoView {
 
 #[component]
 fn Grid(map: Memo<FitMap>) -> impl IntoView {
-    // The cells stay, with their keyboard, while their numbers come in.
+    // The cells keep their elements, and so the focus, while their numbers arrive.
     let axes = memo(move || map.with(|map| (map.batches.clone(), map.sizes.clone(), map.size)));
     let grid = move || {
         let (batches, sizes, size) = axes.get();
@@ -155,13 +155,13 @@ fn Grid(map: Memo<FitMap>) -> impl IntoView {
     view! { {grid} }
 }
 
-/// What is known of one cell; a click takes it.
+/// One cell; a click applies it.
 #[component]
 fn Cell(map: Memo<FitMap>, row: usize, column: usize, name: String) -> impl IntoView {
     let session = Session::current();
     let known =
         memo(move || map.with(|map| map.cells.get(row * map.sizes.len() + column).copied()));
-    let found = memo(move || map.with(|map| (map.usable, map.here() == Some((row, column)))));
+    let found = memo(move || map.with(|map| (map.usable, map.current() == Some((row, column)))));
     let measure = memo(move || {
         map.with(|map| {
             let most = map.cells.iter().flatten().map(|band| band.expected).max();
@@ -186,7 +186,7 @@ fn Cell(map: Memo<FitMap>, row: usize, column: usize, name: String) -> impl Into
             return Some(view! { <span class="aside">{words}</span> }.into_any());
         };
         let (units, measure) = (session.units.get(), measure.get());
-        // Who speaks to a page says what is written on it: the name holds the written figure.
+        // Voice control uses the visible text, so the accessible name contains the figure.
         let figure = band.expected.beside(measure, units);
         let (_, unit) = units.scale(measure);
         let button = view! {
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_worker_says_is_the_map_it_made() {
+    fn a_map_round_trips_as_text() {
         let mut scenario = Scenario::default();
         scenario.model.dims = [("layers".to_string(), 1)].into();
         let mut map = FitMap::around(&scenario);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_is_named_by_the_whole_of_its_range() {
+    fn a_cell_is_labelled_by_its_range() {
         let band = Band {
             low: Bytes::gib(9.0),
             expected: Bytes::gib(10.0),

@@ -1,4 +1,4 @@
-//! The top of the page: its name, and what acts on the whole scenario.
+//! The top of the page: its name, and actions on the whole scenario.
 
 use leptos::prelude::*;
 
@@ -111,7 +111,7 @@ fn UnitSwitch() -> impl IntoView {
 
 const THEMES: [(&str, &str); 3] = [("system", "System"), ("light", "Light"), ("dark", "Dark")];
 
-/// The page's key in the browser's storage; `boot.js` reads it before anything is drawn.
+/// The theme's storage key; `boot.js` reads it before anything is drawn.
 const THEME: &str = "headroom.theme";
 
 #[component]
@@ -120,7 +120,7 @@ fn ThemeChoice() -> impl IntoView {
     let choose = |event| {
         let theme = event_target_value(&event);
         browser::set_theme(&theme);
-        // Where storage is refused the choice lasts as long as the page.
+        // Without storage the choice lasts as long as the page.
         browser::store(THEME, &theme);
     };
     let options = THEMES.map(|(id, label)| {

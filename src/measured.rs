@@ -1,4 +1,4 @@
-//! A probe's log beside the prediction, and the offset of this machine, which may be laid on every answer.
+//! A probe log compared with the prediction, and the correction for this machine.
 
 use leptos::prelude::*;
 
@@ -18,7 +18,7 @@ fn points(log: &Log) -> Vec<(f64, Bytes)> {
         .collect()
 }
 
-/// What was measured, what was predicted, and the difference.
+/// Measured, predicted, and the difference.
 fn rows(found: &Calibration, units: UnitStyle) -> Vec<Vec<String>> {
     let difference = super::compare::change(found.predicted, found.measured, units);
     let mut rows = vec![
@@ -27,12 +27,12 @@ fn rows(found: &Calibration, units: UnitStyle) -> Vec<Vec<String>> {
         vec![text::OFFSET.into(), difference],
     ];
     if let Some(outside) = found.outside {
-        rows.push(vec![text::BESIDE.into(), outside.show(units)]);
+        rows.push(vec![text::OUTSIDE_PYTORCH.into(), outside.show(units)]);
     }
     rows
 }
 
-/// A probe's log beside the prediction, where the doctor was given one.
+/// A probe log compared with the prediction, if the doctor was given one.
 #[component]
 pub fn Measured(width: ReadSignal<u32>) -> impl IntoView {
     let session = Session::current();
@@ -83,7 +83,7 @@ pub fn Measured(width: ReadSignal<u32>) -> impl IntoView {
     }
 }
 
-/// Lays what was measured on the scenario, and so on every answer and link from now on.
+/// Applies the correction to the scenario, and so to every later answer and link.
 pub fn correct(session: Session, found: &Calibration) {
     let corrected = session
         .scenario
@@ -91,7 +91,7 @@ pub fn correct(session: Session, found: &Calibration) {
     session.replace(corrected);
 }
 
-/// What was measured and is counted in, and the way back.
+/// The applied correction, and a button to remove it.
 #[component]
 pub fn Calibrated() -> impl IntoView {
     let session = Session::current();
@@ -123,7 +123,7 @@ mod tests {
         {\"step\": 1, \"peak_allocated\": 8589934592, \"allocated\": 1, \"reserved\": 1}";
 
     #[test]
-    fn what_was_measured_stands_beside_what_was_predicted() {
+    fn measured_and_predicted_are_compared() {
         let log = Log::parse(LOG).unwrap();
         assert_eq!(
             points(&log),

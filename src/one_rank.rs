@@ -1,11 +1,11 @@
-//! A rank of a job as the page shows it, and as a line that a worker says.
+//! A rank of a job for the page, and as a line of the worker's reply.
 
 use super::bar::Bar;
 use headroom_base::units::Bytes;
 use headroom_core::estimate::{Fit, RankMemory};
 use headroom_scenario::{Parallelism, Scenario};
 
-/// A rank as it is shown.
+/// A displayed rank.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct OneRank {
     pub stage: u32,
@@ -16,7 +16,7 @@ pub(super) struct OneRank {
     pub bar: Bar,
 }
 
-/// Whether one process has the model on the first GPU, and copies of it on the others.
+/// Whether one process has the model on the first GPU and copies on the others (`DataParallel`).
 pub(super) fn has_copies(scenario: &Scenario) -> bool {
     scenario.parallel.strategy == Parallelism::DataParallel
 }
@@ -24,7 +24,7 @@ pub(super) fn has_copies(scenario: &Scenario) -> bool {
 impl OneRank {
     pub fn of(rank: &RankMemory, usable: Option<Bytes>, longest: Bytes) -> Self {
         let bands = [rank.allocated, rank.reserved, rank.device];
-        let fits = usable.map(|usable| Fit::of(rank.device, usable).words());
+        let fits = usable.map(|usable| Fit::of(rank.device, usable).label());
         Self {
             stage: rank.stage,
             shard: rank.shard,

@@ -1,5 +1,4 @@
-//! Opening a file: a scenario, another tool's settings, a model's `config.json`, saved plans, a run's log or its memory
-//! snapshot.
+//! Opens a file: a scenario, another tool's settings, a model's `config.json`, saved plans, a log or a memory snapshot.
 
 use leptos::ev::Event;
 use leptos::prelude::*;
@@ -14,7 +13,7 @@ use headroom_base::document::{Document, json, toml, yaml};
 use headroom_io::import::{self, Imported};
 use headroom_scenario::Scenario;
 
-/// What a file turned out to be.
+/// The kind of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Opened {
     Scenario {
@@ -22,16 +21,16 @@ pub enum Opened {
         notes: Vec<String>,
     },
     Plans(Plans),
-    /// A file about a model that is not known; what is shown stays.
+    /// A file with an unknown model; nothing changes.
     Question(String),
-    /// Something for the doctor, or for nobody.
+    /// Other text: a failure message, or nothing known.
     Text,
 }
 
-/// Longest file that is looked at.
+/// The largest file that is read.
 pub const LONGEST: usize = 4 << 20;
 
-/// Longest memory snapshot, which has every block in it.
+/// The largest memory snapshot, which lists every block.
 const LONGEST_SNAPSHOT: usize = 64 << 20;
 
 /// PyTorch's memory snapshots are pickles.
@@ -40,7 +39,7 @@ fn is_snapshot(name: &str) -> bool {
     [".pickle", ".pkl"].iter().any(|end| name.ends_with(end))
 }
 
-/// Tells what a file holds; one that names no model changes this run.
+/// Detects the kind of a file; one that names no model changes the current run.
 pub fn opened(file: &str, run: &Scenario) -> Opened {
     if let Some(plans) = Plans::read(file) {
         return Opened::Plans(plans);
@@ -48,14 +47,14 @@ pub fn opened(file: &str, run: &Scenario) -> Opened {
     let imported = import::linked(file).or_else(|| match json::read(file) {
         Ok(document @ Document::Map(_)) => Some(import::read(&document, run)),
         Ok(_) => None,
-        // A message may pass for YAML, and a log begin with the command that failed.
+        // An error message may parse as YAML, and a log may begin with the failed command.
         Err(_) if Findings::parse(file).is_some() => None,
         Err(_) => settings(file, run).or_else(|| import::script(file, run)),
     });
-    imported.map_or(Opened::Text, taken)
+    imported.map_or(Opened::Text, of_import)
 }
 
-/// What YAML says, where a program is known that writes it so, or where it is a scenario.
+/// Reads YAML as a scenario or as a known program's configuration.
 fn settings(file: &str, run: &Scenario) -> Option<Imported> {
     let document = if toml::recognises(file) {
         toml::read(file)
@@ -71,15 +70,12 @@ fn settings(file: &str, run: &Scenario) -> Option<Imported> {
     import::known(&document, run).or_else(scenario)
 }
 
-fn taken(imported: Imported) -> Opened {
+fn of_import(imported: Imported) -> Opened {
     if let Some(question) = imported.question {
         return Opened::Question(text::problem(&question));
     }
     let problems = imported.problems.iter().map(text::problem);
-    let left = imported
-        .unused_keys
-        .iter()
-        .map(|key| text::ignored_key(key));
+    let left = imported.unused_keys.iter().map(|key| text::ignored(key));
     let part = imported.part.then(|| text::PART_OF_A_RUN.to_string());
     Opened::Scenario {
         notes: part
@@ -92,7 +88,7 @@ fn taken(imported: Imported) -> Opened {
     }
 }
 
-/// Takes a file's text into the page.
+/// Opens a file's text in the page.
 pub fn take(session: Session, file: &str) {
     match opened(file, &session.scenario.get_untracked()) {
         Opened::Scenario { scenario, notes } => {
@@ -109,7 +105,7 @@ pub fn take(session: Session, file: &str) {
     }
 }
 
-/// A button for files; a file may also be dropped anywhere on the page.
+/// A file button; files can also be dropped anywhere on the page.
 #[component]
 pub fn OpenFile() -> impl IntoView {
     let session = Session::current();
@@ -151,7 +147,7 @@ mod tests {
     use headroom_scenario::share;
 
     #[test]
-    fn a_file_is_known_by_what_it_holds() {
+    fn files_are_recognized_by_content() {
         let mut scenario = Scenario::default();
         scenario.data.micro_batch = 3;
         let linked = format!("# Scenario: #{}\nanything: else\n", share::write(&scenario));
@@ -194,7 +190,7 @@ mod tests {
     const AXOLOTL: &str = "base_model: meta-llama/Llama-3.2-1B\nmicro_batch_size: 7\nsequence_len: 2048\nadapter: lora\n";
 
     #[test]
-    fn a_file_without_a_model_changes_the_run_that_is_open() {
+    fn a_file_without_a_model_changes_the_current_run() {
         let mut run = Scenario::default();
         run.model.id = "llama-3.1-8b".into();
         run.data.sequence = 300;

@@ -1,8 +1,8 @@
-//! Where a saved file comes from: what it says of the program and the scenario.
+//! The origin that is written into saved files: the program version and the scenario.
 
 use headroom_scenario::share::DATA_VERSION;
 
-/// Who made it, of which data, and when.
+/// The program, its data version, and the date.
 pub fn origin(today: &str) -> String {
     format!(
         "Headroom {}, data {DATA_VERSION}, {today}",
@@ -10,10 +10,10 @@ pub fn origin(today: &str) -> String {
     )
 }
 
-/// The scenario inside a drawing, as a line that opening the drawing as a file finds.
+/// The scenario inside a drawing, as a line that is found when the drawing is opened as a file.
 pub fn metadata(address: &str, origin: &str) -> String {
     let link = address.split_once('#').map_or("", |(_, link)| link);
-    // The one thing that would end the section early.
+    // The only sequence that would end the section early.
     let link = link.replace("]]>", "]]%3E");
     format!("<metadata><![CDATA[\n# {origin}\n# Scenario: #{link}\n]]></metadata>")
 }

@@ -1,4 +1,4 @@
-//! The answer as a drawing that stands alone: the sentence, the bar to scale, its parts, and the link inside.
+//! The answer as a self-contained drawing: the sentence, the bar to scale, its parts, and the link.
 
 use super::breakdown::lines::lines;
 use super::colours::COLOURS;
@@ -12,7 +12,7 @@ use headroom_base::units::UnitStyle;
 const WIDTH: f64 = 720.0;
 const EDGE: f64 = 24.0;
 
-/// The drawing; `address` is the page's with the link, `origin` says who drew it and when.
+/// The drawing; `address` is the page's address with the link.
 pub fn picture(answer: &Answer, units: UnitStyle, address: &str, origin: &str) -> Option<String> {
     let estimate = answer.estimate.as_ref()?;
     let gauge = Gauge::of(estimate, units);
@@ -24,14 +24,14 @@ pub fn picture(answer: &Answer, units: UnitStyle, address: &str, origin: &str) -
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\" \
          font-family=\"Helvetica, Arial, sans-serif\" font-size=\"12\" fill=\"#555\">\
          <title>{}</title>{}<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>",
-        escape(&Sentence::of(estimate, units).spoken()),
+        escape(&Sentence::of(estimate, units).full_text()),
         metadata(address, origin),
     );
     let about = text::about(&answer.scenario);
     svg.push_str(&format!(
         "<text x=\"{EDGE}\" y=\"28\">{}</text><text x=\"{EDGE}\" y=\"58\" font-size=\"22\" fill=\"#111\">{}</text>",
         escape(&cut(&about, 118)),
-        escape(&Sentence::of(estimate, units).spoken())
+        escape(&Sentence::of(estimate, units).full_text())
     ));
     if let Some((limit, name)) = &gauge.limit {
         let limit = at(*limit);
@@ -46,7 +46,7 @@ pub fn picture(answer: &Answer, units: UnitStyle, address: &str, origin: &str) -
             "<rect x=\"{:.1}\" y=\"94\" width=\"{:.1}\" height=\"34\" fill=\"{}\" stroke=\"#fff\"/>",
             at(segment.start),
             segment.width / 100.0 * across,
-            colour(segment.piece.words().0)
+            colour(segment.piece.describe().0)
         ));
     }
     if let Some((limit, _)) = &gauge.limit {
@@ -56,7 +56,7 @@ pub fn picture(answer: &Answer, units: UnitStyle, address: &str, origin: &str) -
         ));
     }
     for (index, line) in parts.iter().enumerate() {
-        let (id, label, _) = line.piece.words();
+        let (id, label, _) = line.piece.describe();
         let x = if index % 2 == 0 { EDGE } else { WIDTH / 2.0 };
         let y = 150 + index / 2 * 22;
         svg.push_str(&format!(
@@ -79,7 +79,7 @@ pub fn picture(answer: &Answer, units: UnitStyle, address: &str, origin: &str) -
     Some(svg)
 }
 
-/// How large the drawing is.
+/// The size of the drawing.
 pub fn size(answer: &Answer) -> (u32, u32) {
     let parts = answer
         .estimate
@@ -105,7 +105,7 @@ fn cut(text: &str, most: usize) -> String {
     short
 }
 
-/// Text that stands for itself inside SVG.
+/// Escapes text for SVG.
 fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,9 +1,9 @@
-//! The schedule of a pipeline: which stage computes which micro-batch when, and when it waits.
+//! The schedule of a pipeline: when each stage computes which micro-batch, and when it is idle.
 
 use leptos::prelude::*;
 
-use super::advice::follow;
 use super::chart::{self, Drawing, SavePicture};
+use super::follow::follow;
 use super::session::Session;
 use super::signals::memo;
 use super::text;
@@ -12,7 +12,7 @@ use headroom_core::estimate::Prediction;
 use headroom_core::parallel::schedule::{Chunk, PassKind, TimedPass};
 use headroom_scenario::Scenario;
 
-/// How a worker puts the passes in order.
+/// The worker's job.
 pub const KIND: JobKind = JobKind {
     id: "pipeline",
     start: |scenario, _| {
@@ -43,12 +43,12 @@ impl Work for Job {
     }
 }
 
-/// What is drawn; it crosses from the worker as text.
+/// The chart's data; the worker sends it as text.
 #[derive(Clone, Debug, PartialEq)]
 struct Drawn {
     micro_batches: usize,
     of: u64,
-    /// The share of a step in which a GPU waits for the others.
+    /// The share of a step in which a GPU is idle.
     waits: f64,
     ranks: Vec<Vec<TimedPass>>,
 }
@@ -63,7 +63,7 @@ const LETTERS: [(PassKind, &str); 4] = [
 
 impl Drawn {
     fn of(scenario: &Scenario) -> Option<Self> {
-        /// More boxes are too narrow to be seen.
+        /// More boxes would be too narrow to see.
         const MOST_STAGES_TIMES_MICRO_BATCHES: u32 = 256;
         let layout = &scenario.parallel;
         let stages = layout
@@ -139,7 +139,7 @@ impl Drawn {
     }
 }
 
-/// The chart, where the run has a pipeline.
+/// The chart, if the run has a pipeline.
 #[component]
 pub fn PipelineSchedule() -> impl IntoView {
     let session = Session::current();
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_crosses_from_the_worker_as_text() {
+    fn a_schedule_round_trips_as_text() {
         let lines_of = lines("gpus=4 par=ddp pp=4 accum=8 schedule=zero-bubble");
         let drawn = Drawn::read(&lines_of).unwrap();
         assert_eq!(

@@ -1,11 +1,11 @@
-//! The four places of the page: each a section with its panels, one click or one key away from anywhere.
+//! The four sections of the page, each one click or key press away.
 
 use leptos::ev;
 use leptos::prelude::*;
 
 use super::browser;
 
-/// What a person came for.
+/// A section of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     Fits,
@@ -35,13 +35,13 @@ impl Place {
         }
     }
 
-    /// What is there, in a sentence.
+    /// Its description.
     const fn about(self) -> &'static str {
         match self {
             Self::Fits => "Where the memory goes, when, and how it grows.",
             Self::Change => "What makes it fit, or makes it faster.",
             Self::Run => "The files that run this, for each program.",
-            Self::Diagnose => "Why a run of yours ran out of memory.",
+            Self::Diagnose => "Why your run ran out of memory.",
         }
     }
 
@@ -54,18 +54,18 @@ impl Place {
         }
     }
 
-    /// The place that a key goes to.
+    /// The section of a key.
     pub fn of_key(key: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|place| place.key() == key)
     }
 
-    /// Brings it into view and gives it the keyboard.
+    /// Scrolls to it and focuses it.
     pub fn show(self) {
         browser::show(self.id());
     }
 }
 
-/// The ways to the four places; the one in view is marked.
+/// Links to the four sections; the visible one is marked.
 #[component]
 pub fn PlaceLinks() -> impl IntoView {
     let current = RwSignal::new(Place::Fits);
@@ -100,7 +100,7 @@ pub fn PlaceLinks() -> impl IntoView {
     }
 }
 
-/// One place: its title, and its panels.
+/// One section: its title and its panels.
 #[component]
 pub fn Section(place: Place, children: Children) -> impl IntoView {
     let title = format!("{}-title", place.id());
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_goes_to_the_place_that_names_it() {
+    fn each_section_has_a_key() {
         for place in Place::ALL {
             assert_eq!(Place::of_key(place.key()), Some(place));
         }

@@ -1,22 +1,22 @@
-//! Saved plans: scenarios by name, kept in this browser, and all of them as one file.
+//! Saved plans: named scenarios in this browser's storage, and all of them as one file.
 
 use super::browser;
 use headroom_base::document::json;
 use headroom_base::document::{Document, Entry};
 
-/// Where they are kept in the browser's storage.
+/// Their key in the browser's storage.
 const PLANS: &str = "headroom.plans";
 const KEY: &str = "headroom-plans";
-/// Most that are kept: bounds what a file can make the page hold.
+/// The most plans, which bounds what a file can add.
 const MOST: usize = 200;
 const LONGEST_NAME: usize = 80;
 
-/// Names and links, in the order of their saving.
+/// Names and links, in the order of saving.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plans(Vec<(String, String)>);
 
 impl Plans {
-    /// The plans of a file; nothing where it is none.
+    /// The plans of a file; `None` if it has none.
     pub fn read(file: &str) -> Option<Self> {
         let document = json::read(file).ok()?;
         let Document::Map(entries) = document.get(KEY)? else {
@@ -41,7 +41,7 @@ impl Plans {
         json::write(&Document::new().with(KEY, plans))
     }
 
-    /// Keeps a plan under a name; one of the same name is replaced.
+    /// Saves a plan under a name, replacing one of the same name.
     pub fn save(&mut self, name: &str, link: String) {
         let name: String = name.trim().chars().take(LONGEST_NAME).collect();
         if let Some(same) = self.0.iter_mut().find(|plan| plan.0 == name) {
@@ -56,7 +56,7 @@ impl Plans {
         self.0.iter()
     }
 
-    /// Adds another's plans.
+    /// Adds the plans of another store.
     pub fn merge(&mut self, other: Self) {
         for (name, link) in other.0 {
             self.save(&name, link);
@@ -70,13 +70,13 @@ impl Plans {
     }
 }
 
-/// The plans that this browser holds.
+/// The plans in this browser.
 pub fn kept() -> Plans {
     let file = browser::stored(PLANS).unwrap_or_default();
     Plans::read(&file).unwrap_or_default()
 }
 
-/// Stores them; says whether the browser let it.
+/// Stores them; `false` if the browser refuses.
 pub fn store(plans: &Plans) -> bool {
     browser::store(PLANS, &plans.write())
 }
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_kept_once_and_never_empty() {
+    fn plan_names_are_unique_and_not_empty() {
         let mut some = plans(&[("a", "v=1"), (" a ", "v=2"), ("  ", "v=3")]);
         assert_eq!(some, plans(&[("a", "v=2")]));
         some.merge(plans(&[("b", "v=4")]));

@@ -6,7 +6,7 @@ use super::plan_store::{self, Plans, kept};
 use super::session::Session;
 use super::{browser, text};
 
-/// Keeps them; where the browser refuses, that is said.
+/// Stores them, or shows that the browser refuses.
 pub fn keep(session: Session, plans: &Plans) {
     session.plans.set(plans.clone());
     if !plan_store::store(plans) {
@@ -14,13 +14,13 @@ pub fn keep(session: Session, plans: &Plans) {
     }
 }
 
-/// The saved plans, the field to save one, and all of them as a file.
+/// The saved plans, the field to save one, and the file with all.
 #[component]
 pub fn SavedPlans() -> impl IntoView {
     let session = Session::current();
     let name = RwSignal::new(String::new());
     let change = move |change: &dyn Fn(&mut Plans)| {
-        // Another tab may have saved meanwhile.
+        // Another tab may have saved in the meantime.
         let mut plans = kept();
         change(&mut plans);
         keep(session, &plans);
@@ -29,7 +29,7 @@ pub fn SavedPlans() -> impl IntoView {
         let link = session.link_untracked();
         change(&|plans| plans.save(&name.get_untracked(), link.clone()));
         name.set(String::new());
-        // The button is off until there is another name.
+        // The button is disabled until there is another name.
         browser::focus_soon("#plan-name".into());
     };
     let all = move |_| {

@@ -1,4 +1,4 @@
-//! What paper has and the screen has not: the assumptions in full, the command, when it was made, and the link.
+//! The print-only part: all assumptions, the command, the date and the link.
 
 use leptos::prelude::*;
 
@@ -8,10 +8,10 @@ use super::sharing;
 use super::{browser, text};
 use headroom_base::units::UnitStyle;
 
-/// How much of a script goes on the one page.
+/// The most lines of a script that fit on the page.
 const MOST_LINES: usize = 10;
 
-/// The end of the page on paper, in words.
+/// The content of the print-only part.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Page {
     peaks: String,
@@ -36,8 +36,7 @@ fn page(answer: &Answer, units: UnitStyle, address: String, origin: String) -> P
     }
 }
 
-/// What is run stands at the end of a script; what it needs first is in the file, and its comments say again what stands
-/// on the page.
+/// The command is at the end of a script; its preparation is in the file, and its comments repeat the page.
 fn end_of(script: &str) -> String {
     let lines = script.lines().filter(|line| !line.starts_with('#'));
     let lines: Vec<&str> = lines.filter(|line| !line.trim().is_empty()).collect();
@@ -49,7 +48,7 @@ fn end_of(script: &str) -> String {
     )
 }
 
-/// Written only when the browser is about to print.
+/// Rendered only when the browser is about to print.
 #[component]
 pub fn Printed() -> impl IntoView {
     let session = Session::current();
@@ -91,7 +90,7 @@ mod tests {
     use crate::sample;
 
     #[test]
-    fn paper_has_the_assumptions_the_command_and_the_link() {
+    fn the_printout_has_the_assumptions_the_command_and_the_link() {
         let answer = Answer {
             estimate: Some(Arc::new(sample::estimate())),
             ..Answer::default()

@@ -1,10 +1,10 @@
-//! What each GPU of a job holds, where they hold different things: a bar for each.
+//! The memory of each GPU of a job, if they differ: a bar for each.
 
 use leptos::prelude::*;
 
-use super::advice::follow;
-use super::bar::Drawn;
+use super::bar::MemoryBar;
 use super::cluster::Cluster;
+use super::follow::follow;
 use super::one_rank::{OneRank, has_copies};
 use super::session::Session;
 use super::signals::memo;
@@ -13,7 +13,7 @@ use super::worker::{Helper, JobKind, Work};
 use headroom_core::estimate::{Prediction, RankMemory};
 use headroom_scenario::Scenario;
 
-/// How a worker follows the ranks that differ.
+/// The worker's job.
 pub const KIND: JobKind = JobKind {
     id: "ranks",
     start: |scenario, _| {
@@ -52,7 +52,7 @@ impl Work for Ranks {
     }
 }
 
-/// Where a rank stands, in words.
+/// A rank's label.
 fn name(rank: &OneRank, all: &[OneRank], copies: bool) -> String {
     if copies && all.len() > 1 {
         return text::of_copies(rank.shard > 0).into();
@@ -72,7 +72,7 @@ fn name(rank: &OneRank, all: &[OneRank], copies: bool) -> String {
     }
 }
 
-/// The bars, where there are several GPUs.
+/// The bars, if there are several GPUs.
 #[component]
 pub fn PerGpu() -> impl IntoView {
     let session = Session::current();
@@ -99,7 +99,7 @@ pub fn PerGpu() -> impl IntoView {
             view! {
                 <tr>
                     <th scope="row">{name(rank, &all, copies.get())}</th>
-                    <td class="drawn"><Drawn bar=Signal::derive(move || Some(bar.clone()))/></td>
+                    <td class="drawn"><MemoryBar bar=Signal::derive(move || Some(bar.clone()))/></td>
                     <td class="number">{rank.allocated.show(units)}</td>
                     <td class="number">{rank.device.show(units)}</td>
                     <td>{rank.fits.clone()}</td>
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rank_that_differs_has_a_bar_and_a_name() {
+    fn each_differing_rank_has_a_bar_and_a_label() {
         let check = |changes: &[(&str, &str)], expected: &[&str]| {
             let all = ranks(changes);
             let names: Vec<_> = all.iter().map(|rank| name(rank, &all, false)).collect();

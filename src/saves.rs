@@ -1,4 +1,4 @@
-//! A chart as a file: the drawing, a picture of it, and its numbers.
+//! A chart as a file: SVG, PNG and CSV.
 
 use std::rc::Rc;
 
@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use super::{browser, chart, origin};
 
-/// Rows of numbers for other programs, under the names of their columns.
+/// A CSV of numbers with column names.
 pub fn csv(head: &str, rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut lines = format!("{head}\n");
     for row in rows {
@@ -16,7 +16,7 @@ pub fn csv(head: &str, rows: impl IntoIterator<Item = Vec<String>>) -> String {
     lines
 }
 
-/// Three buttons that save a chart; `name` is the files' name without its end.
+/// Three buttons that save a chart; `name` is the file name without its extension.
 #[component]
 pub fn Saves(
     name: &'static str,
@@ -54,11 +54,11 @@ struct Chart {
 impl Chart {
     fn save(&self, kind: &str) {
         let file = format!("headroom-{}.{kind}", self.name);
-        let drawn = (self.svg)().map(|svg| chart::standing_alone(&svg));
+        let drawn = (self.svg)().map(|svg| chart::self_contained(&svg));
         match (kind, drawn) {
             ("csv", _) => browser::download(&file, "text/csv", &(self.csv)()),
             ("svg", Some(svg)) => {
-                // The drawing carries the run it is of.
+                // The drawing contains its run as a link.
                 let address = browser::address(&browser::fragment());
                 let carried = origin::metadata(&address, &origin::origin(&browser::today()));
                 let svg = svg.replacen('>', &format!(">{carried}"), 1);
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_for_programs_has_a_line_for_each_row() {
+    fn a_csv_has_a_line_per_row() {
         let row = |a: &str, b: &str| vec![a.to_string(), b.to_string()];
         assert_eq!(
             csv("a,b", [row("1", "2"), row("3", "4")]),

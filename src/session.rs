@@ -1,4 +1,4 @@
-//! What the page knows: one draft, and everything else derived from it.
+//! The page's state: one draft, and everything derived from it.
 
 use std::sync::Arc;
 
@@ -18,62 +18,62 @@ use headroom_scenario::presets::{self, Preset};
 use headroom_scenario::settings::{self, Setting};
 use headroom_scenario::share;
 
-/// A memory snapshot, or why a file is none.
+/// A memory snapshot, or why a file is not one.
 pub type OpenedSnapshot = Result<Snapshot, String>;
 
-/// The page's state, handed to every view.
+/// The page's state, available to every component.
 #[derive(Clone, Copy, Debug)]
 pub struct Session {
     draft: RwSignal<Draft>,
     history: RwSignal<History>,
     pub units: RwSignal<UnitStyle>,
-    /// What a link held that this version does not know.
+    /// Parts of a link that this version does not know.
     pub link_notes: RwSignal<Vec<String>>,
-    /// A scenario that was proposed, and the estimate of the one before it.
+    /// An applied proposal, and the estimate before it.
     ghost: RwSignal<Option<(Scenario, Arc<Estimate>)>>,
-    /// Recorded graphs that were asked for.
+    /// Requested recorded graphs.
     pub graphs: RwSignal<Graphs>,
-    /// Plans kept by name.
+    /// Saved plans.
     pub plans: RwSignal<Plans>,
-    /// What the doctor was given.
+    /// The doctor's input.
     pub pasted: RwSignal<String>,
-    /// PyTorch's memory snapshot that was opened.
+    /// The opened memory snapshot.
     pub snapshot: RwSignal<Option<Arc<OpenedSnapshot>>>,
-    /// The link of what was worked on before a shared link was opened.
-    pub yours: RwSignal<Option<String>>,
-    /// The preset or file that the scenario began as: a setting is changed where it differs from that.
+    /// The link of the user's own scenario, before a shared link was opened.
+    pub previous_link: RwSignal<Option<String>>,
+    /// The preset or file that the scenario started from: a setting counts as changed if it differs from that.
     pub preset: RwSignal<Arc<Scenario>>,
-    /// Nothing was opened or worked on yet: the page asks what to start from.
+    /// Nothing was opened or edited yet: the page shows the start panel.
     pub first_visit: RwSignal<bool>,
-    /// The scenario of the latest accepted values.
+    /// The scenario of the latest valid values.
     pub scenario: Memo<Scenario>,
     pub answer: Memo<Answer>,
-    /// The answer once the person pauses: what is drawn from it keeps no key waiting.
+    /// The debounced answer, for expensive panels.
     pub settled: RwSignal<Answer>,
     pub estimate: Memo<Option<Arc<Estimate>>>,
-    /// The estimate is not of what the form shows.
+    /// The estimate is not of the form's current content.
     pub stale: Memo<bool>,
-    /// The scenario that the present one is compared with.
+    /// The scenario to compare with.
     pub kept: RwSignal<Option<Scenario>>,
     pub kept_answer: Memo<Answer>,
 }
 
-/// What the scenario that is compared with comes to.
+/// The answer for the scenario to compare with.
 fn answer_of(kept: Option<&Scenario>, graphs: &Graphs) -> Answer {
     let answer = |kept| answer_with(kept, None, graphs);
     kept.map(answer).unwrap_or_default()
 }
 
-/// The latest estimate, and whether it is still of what the form shows.
+/// The latest estimate, and whether it is still current.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
     pub estimate: Option<Arc<Estimate>>,
-    /// The runs behind the estimate: every panel reads its numbers from them.
+    /// The prediction behind the estimate, which all panels read.
     pub prediction: Option<Arc<Prediction>>,
-    /// The scenario that was estimated.
+    /// The estimated scenario.
     pub scenario: Arc<Scenario>,
     pub problems: Vec<String>,
-    /// The form holds something that could not be estimated; the estimate is of the last that could.
+    /// The form has something that cannot be estimated; the estimate is of the last valid scenario.
     pub stale: bool,
 }
 
@@ -106,7 +106,7 @@ impl Session {
             plans: RwSignal::new(plan_store::kept()),
             pasted: RwSignal::default(),
             snapshot: RwSignal::default(),
-            yours: RwSignal::default(),
+            previous_link: RwSignal::default(),
             preset: RwSignal::default(),
             first_visit: RwSignal::new(false),
             scenario,
@@ -124,12 +124,12 @@ impl Session {
         expect_context()
     }
 
-    /// What a field shows.
+    /// A field's text.
     pub fn text(self, setting: &'static Setting) -> String {
         self.draft.with(|draft| draft.text(setting))
     }
 
-    /// All that a field shows.
+    /// A field's content.
     pub fn shown(self, setting: &'static Setting) -> Shown {
         self.draft
             .with(|draft| self.preset.with(|preset| draft.shown(setting, preset)))
@@ -151,11 +151,11 @@ impl Session {
 
     pub fn leave(self, setting: &'static Setting) {
         self.draft.update(|draft| draft.leave(setting));
-        self.rest();
+        self.end_edit();
     }
 
-    /// Ends a run of changes to one field: what follows is undone by itself.
-    pub fn rest(self) {
+    /// Ends a series of changes to one field: later ones are undone separately.
+    pub fn end_edit(self) {
         self.history.update_untracked(History::pause);
     }
 
@@ -168,14 +168,14 @@ impl Session {
         self.draft.set(Draft::new(scenario));
     }
 
-    /// Takes a proposed scenario; what was before stays to be seen behind it until something else changes.
-    pub fn try_out(self, scenario: Scenario) {
+    /// Applies a proposed scenario; the previous estimate stays visible behind it until the next change.
+    pub fn apply(self, scenario: Scenario) {
         let before = self.estimate.get_untracked();
         self.replace(scenario.clone());
         self.ghost.set(before.map(|estimate| (scenario, estimate)));
     }
 
-    /// The estimate that the present scenario was proposed to better.
+    /// The estimate before the applied proposal.
     pub fn ghost(self) -> Option<Arc<Estimate>> {
         let ghost = self.ghost.get()?;
         self.scenario
@@ -183,7 +183,7 @@ impl Session {
             .then_some(ghost.1)
     }
 
-    /// Starts from a scenario: what is changed is said against it.
+    /// Starts from a scenario: changes are marked relative to it.
     pub fn start_from(self, scenario: Scenario) {
         self.link_notes.set(Vec::new());
         self.first_visit.set(false);
@@ -191,13 +191,13 @@ impl Session {
         self.replace(scenario);
     }
 
-    /// Takes back every change since the preset that was chosen.
+    /// Reverts every change since the chosen preset.
     pub fn reset(self) {
         self.link_notes.set(Vec::new());
         self.replace((*self.preset.get_untracked()).clone());
     }
 
-    /// Whether nothing differs from the preset that was chosen.
+    /// Whether nothing differs from the chosen preset.
     pub fn is_preset(self) -> bool {
         self.preset
             .with(|preset| self.scenario.with(|scenario| **preset == *scenario))
@@ -227,12 +227,12 @@ impl Session {
         }
     }
 
-    /// Keeps the present scenario to compare with.
+    /// Keeps the current scenario to compare with.
     pub fn keep(self) {
         self.kept.set(Some(self.scenario.get_untracked()));
     }
 
-    /// Goes on with the kept scenario and keeps the present one.
+    /// Swaps the kept and the current scenario.
     pub fn swap(self) {
         if let Some(kept) = self.kept.get_untracked() {
             self.keep();
@@ -240,7 +240,7 @@ impl Session {
         }
     }
 
-    /// The fragment that restores what is on the screen.
+    /// The fragment that restores the current state.
     pub fn link(self) -> String {
         let kept = self.kept.get();
         self.scenario.with(|scenario| match &kept {
@@ -253,14 +253,14 @@ impl Session {
         untrack(|| self.link())
     }
 
-    /// Starts from a link's fragment: nothing came before it.
+    /// Starts from a link's fragment, without history.
     pub fn begin(self, fragment: &str) {
         self.open(fragment);
         self.history.set(History::default());
         self.settled.set(self.answer.get_untracked());
     }
 
-    /// Takes a link's fragment; what it holds and is not known is said beside the answer.
+    /// Opens a link's fragment; its unknown parts are listed next to the answer.
     pub fn open(self, fragment: &str) {
         let opened = share::read(fragment);
         let mut notes: Vec<String> = opened.problems.iter().map(text::problem).collect();
@@ -281,27 +281,27 @@ impl Session {
     }
 }
 
-/// The scenario with a card and a model that there are: without them nothing could be answered at all.
+/// Replaces an unknown GPU or model by the default, since nothing can be estimated without them.
 fn known(mut scenario: Scenario, notes: &mut Vec<String>) -> Scenario {
     for path in ["hardware.gpu", "model.id"] {
         let problems = scenario.check();
         let found = problems.iter().find(|problem| problem.field == path);
         if let (Some(problem), Some(setting)) = (found, settings::find(path)) {
             notes.push(text::problem(problem));
-            // A default is always accepted.
+            // A default is always valid.
             let _ = setting.set(&mut scenario, &setting.default());
         }
     }
     scenario
 }
 
-/// The answer to a scenario; where there is none, the one before it, marked as such.
+/// The answer for a scenario; if there is none, the previous one, marked as stale.
 #[cfg(test)]
 pub fn answer(scenario: &Scenario, before: Option<&Answer>) -> Answer {
     answer_with(scenario, before, &Graphs::default())
 }
 
-/// The same, which says of a recorded graph that is not here what became of it.
+/// The same, with the state of a recorded graph that is not loaded.
 fn answer_with(scenario: &Scenario, before: Option<&Answer>, graphs: &Graphs) -> Answer {
     let problems: Vec<String> = scenario.check().iter().map(text::problem).collect();
     let refused = |problems| Answer {
@@ -321,7 +321,7 @@ fn answer_with(scenario: &Scenario, before: Option<&Answer>, graphs: &Graphs) ->
             problems,
             stale: false,
         },
-        Err(Unsupported::GraphAbsent(id)) => refused(vec![graphs.said(id)]),
+        Err(Unsupported::GraphAbsent(id)) => refused(vec![graphs.message(id)]),
         Err(unsupported) => refused(vec![unsupported.to_string()]),
     }
 }
@@ -335,7 +335,7 @@ mod tests {
 
     /// Two questions run the network: the first steps, and the same with shapes noted.
     #[test]
-    fn all_panels_read_from_the_same_runs() {
+    fn all_panels_share_the_same_runs() {
         let units = UnitStyle::Binary;
         let scenario = presets::find("llama-8b-lora-24gb").unwrap().scenario();
         let open_all = || {
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_keeps_what_can_be_answered() {
+    fn a_link_with_unknown_names_gets_the_defaults() {
         let check = |change: fn(&mut Scenario), expected: &[&str]| {
             let mut scenario = Scenario::default();
             scenario.data.micro_batch = 3;

@@ -1,5 +1,4 @@
-//! Handing the answer on: as a link, in words, as a scenario, as a script, as a drawing. Each says when and with what it
-//! was made, and carries the link.
+//! Sharing the answer: as a link, Markdown, YAML, a script or a drawing. Each has its origin and the link.
 
 use leptos::ev::KeyboardEvent;
 use leptos::html;
@@ -15,14 +14,14 @@ use headroom_io::export;
 use headroom_scenario::document;
 use headroom_scenario::share;
 
-/// The scenario as a file that the page and the command line read.
+/// The scenario as a YAML file.
 fn scenario_yaml(answer: &Answer, origin: &str) -> String {
     let link = share::write(&answer.scenario);
     let head = yaml::comment(&format!("{origin}\nScenario: #{link}"));
     format!("{head}{}", yaml::write(&document::write(&answer.scenario)))
 }
 
-/// The script of the first program that can run this, plain PyTorch before all others.
+/// The script for the first program that can run this, plain PyTorch first.
 pub fn script(answer: &Answer, origin: &str) -> Option<String> {
     let estimate = answer.estimate.as_ref()?;
     let mut written = export::targets()
@@ -33,7 +32,7 @@ pub fn script(answer: &Answer, origin: &str) -> Option<String> {
     Some(format!("{first}\n# {origin}\n{rest}"))
 }
 
-/// The link one click away, the rest in a menu.
+/// A button for the link, and a menu for the rest.
 #[component]
 pub fn Share() -> impl IntoView {
     let session = Session::current();
@@ -53,7 +52,7 @@ pub fn Share() -> impl IntoView {
         }
     };
     let on_key = move |event: KeyboardEvent| {
-        // The element itself is asked: its `toggle` event comes later than the next key may.
+        // Reads the element itself, since its `toggle` event may come after the next key.
         if event.key() == "Escape" && menu.get_untracked().is_some_and(|menu| menu.open()) {
             close();
         }
@@ -126,7 +125,7 @@ pub fn Share() -> impl IntoView {
     }
 }
 
-/// All that a saved file is written from.
+/// Everything that saved files need.
 struct Saved {
     answer: Answer,
     units: UnitStyle,
@@ -134,7 +133,7 @@ struct Saved {
     origin: String,
 }
 
-/// A button that copies, and says so until what it copies changes.
+/// A copy button that confirms until its content changes.
 #[component]
 fn Copy(
     name: &'static str,
@@ -171,7 +170,7 @@ mod tests {
     use headroom_scenario::Scenario;
 
     #[test]
-    fn what_is_shared_says_its_origin_and_opens_again() {
+    fn shared_files_have_their_origin_and_open_again() {
         let mut scenario = Scenario::default();
         scenario.data.micro_batch = 3;
         let answer = Answer {

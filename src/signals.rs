@@ -1,18 +1,19 @@
-//! The doors to Leptos' signals. Each closure that one of its generic functions is given makes that function anew in the
-//! download: behind these, one is made for each kind of value.
+//! Thin wrappers over Leptos' signals. Each closure passed to a generic Leptos function instantiates it again in the
+//! download; these are instantiated once per type.
 
-use leptos::prelude::{Effect, Memo, StoredValue, WithValue};
+use leptos::prelude::{Effect, GetUntracked, Memo, RwSignal, Set, StoredValue, WithValue};
+use web_sys::Event;
 
 use super::browser;
 
-/// A value worked out from signals, once for each change of them.
+/// A memo.
 pub fn memo<T: PartialEq + Send + Sync + 'static>(
     work: impl Fn() -> T + Send + Sync + 'static,
 ) -> Memo<T> {
     memo_after(move |_| work())
 }
 
-/// The same, from the value before it as well.
+/// A memo that also gets its previous value.
 pub fn memo_after<T: PartialEq + Send + Sync + 'static>(
     work: impl Fn(Option<&T>) -> T + Send + Sync + 'static,
 ) -> Memo<T> {
@@ -22,8 +23,7 @@ pub fn memo_after<T: PartialEq + Send + Sync + 'static>(
 
 type Work<T> = Box<dyn Fn(Option<&T>) -> T + Send + Sync>;
 
-/// Does something to what lies outside, at first and whenever a signal in it changes; it is told whether this is the
-/// first time.
+/// Runs a side effect now and whenever a signal in it changes; the argument says whether this is the first run.
 pub fn whenever(act: impl FnMut(bool) + 'static) {
     run(Box::new(act));
 }
@@ -32,23 +32,27 @@ fn run(mut act: Box<dyn FnMut(bool)>) {
     Effect::new(move |before: Option<()>| act(before.is_none()));
 }
 
-/// Acts once what `watch` reads has not changed for so many milliseconds. `watch` is told whether it reads for the first
-/// time, and says whether anything is due. Memos it must read, with nothing done to them if need be: one that nobody has
-/// read yet follows nothing.
-pub fn once_rested(
-    delay: i32,
-    act: impl FnMut() + 'static,
-    watch: impl Fn(bool) -> bool + 'static,
-) {
+/// Acts once the signals that `watch` reads have not changed for `delay` milliseconds. `watch` gets whether this is its
+/// first run, and returns whether to act. It must read memos even if it ignores them: a memo that was never read tracks
+/// nothing.
+pub fn debounced(delay: i32, act: impl FnMut() + 'static, watch: impl Fn(bool) -> bool + 'static) {
     rest(delay, Box::new(act), Box::new(watch));
 }
 
 fn rest(delay: i32, act: Box<dyn FnMut()>, watch: Box<dyn Fn(bool) -> bool>) {
     let timer = StoredValue::new_local(browser::Timer::new(delay, act));
-    // The outside here is time.
+    // The side effect is a timer.
     whenever(move |first| {
         if watch(first) {
             timer.with_value(browser::Timer::set);
         }
     });
+}
+
+/// Sets a signal to whether the `details` element of an event is open.
+pub fn track_open(event: &Event, open: RwSignal<bool>) {
+    let now = browser::is_open(event);
+    if open.get_untracked() != now {
+        open.set(now);
+    }
 }

@@ -1,5 +1,5 @@
-//! A memory snapshot of PyTorch: what each GPU held, which lines of the program hold it, and what the run on the screen
-//! does not have, if that is the run.
+//! A PyTorch memory snapshot: the memory of each GPU, the lines of code that hold it, and the differences from the current
+//! run, if that is the same.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use headroom_advice::doctor::Calibration;
 use headroom_base::units::{Bytes, UnitStyle};
 use headroom_io::import::snapshot::{Comparison, Device, Holder, Snapshot};
 
-/// Rows that are shown.
+/// The most rows.
 const SHOWN: usize = 12;
 
-/// Reads a file's bytes, and goes there.
+/// Opens a snapshot's bytes and scrolls to the panel.
 pub fn take(session: Session, bytes: Option<Vec<u8>>) {
     let opened = match bytes {
         Some(bytes) => Snapshot::read(&bytes).map_err(|why| text::no_snapshot(&why)),
@@ -26,11 +26,11 @@ pub fn take(session: Session, bytes: Option<Vec<u8>>) {
     super::places::Place::Diagnose.show();
 }
 
-/// What the snapshot that was opened says.
+/// The content of the opened snapshot.
 #[component]
-pub fn Held() -> impl IntoView {
+pub fn SnapshotPanel() -> impl IntoView {
     let session = Session::current();
-    // Asked anew of each snapshot.
+    // Reset for each snapshot.
     let compared = RwSignal::new(None::<Arc<OpenedSnapshot>>);
     let content = move || {
         let opened = session.snapshot.get()?;
@@ -77,7 +77,7 @@ pub fn Held() -> impl IntoView {
     }
 }
 
-/// How the run differs from what a GPU held.
+/// The differences between the run and a GPU's memory.
 fn comparison_of(answer: &Answer, device: &Device) -> Option<Comparison> {
     Comparison::of(device, answer.prediction.as_ref()?).ok()
 }
@@ -105,22 +105,26 @@ fn OneGpu(device: Device, comparison: Option<Comparison>, units: UnitStyle) -> i
             .map(|(name, head, rows)| {
                 view! {
                     <h4>{name}</h4>
-                    <Scrolled name head rows/>
+                    <ScrollingTable name head rows/>
                 }
             });
         let equal = comparison.is_equal().then_some(text::SAME_AS_THE_RUN);
         view! { <p>{in_both(&comparison, units)}" "{equal}</p>{tables.collect_view()} }
     });
     view! {
-        <p>{said(&device, units)}</p>
-        <Scrolled name=text::HOLDERS head=vec!["Made by", "Blocks", "Total"] rows=holders(&device, units)/>
+        <p>{device_summary(&device, units)}</p>
+        <ScrollingTable name=text::HOLDERS head=vec!["Made by", "Blocks", "Total"] rows=holders(&device, units)/>
         {correct}
         {differences}
     }
 }
 
 #[component]
-fn Scrolled(name: &'static str, head: Vec<&'static str>, rows: Vec<Vec<String>>) -> impl IntoView {
+fn ScrollingTable(
+    name: &'static str,
+    head: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+) -> impl IntoView {
     view! {
         <div class="scroller" tabindex="0" role="group" aria-label=name>
             <Table class="plain-table" head numbers=2 rows/>
@@ -129,11 +133,11 @@ fn Scrolled(name: &'static str, head: Vec<&'static str>, rows: Vec<Vec<String>>)
 }
 
 /// "GPU 0: 20.1 GiB allocated of 23.0 GiB reserved in 120 segments. …"
-fn said(device: &Device, units: UnitStyle) -> String {
+fn device_summary(device: &Device, units: UnitStyle) -> String {
     let show = |bytes: Bytes| bytes.show(units);
     let free = device.reserved - device.allocated - device.pending;
     let mut said = format!(
-        "GPU {}: {} allocated of {} reserved in {} segments; {} free, the largest piece {}.",
+        "GPU {}: {} allocated of {} reserved in {} segments; {} free, the largest block {}.",
         device.index,
         show(device.allocated),
         show(device.reserved),
@@ -143,7 +147,7 @@ fn said(device: &Device, units: UnitStyle) -> String {
     );
     if let Some(peak) = device.peak {
         said.push_str(&format!(
-            " At most {} allocated in the recorded history.",
+            " Peak of {} allocated in the recorded history.",
             show(peak)
         ));
     }
@@ -172,7 +176,7 @@ fn holders(device: &Device, units: UnitStyle) -> Vec<Vec<String>> {
     device.holders.iter().take(SHOWN).map(row).collect()
 }
 
-/// "7.10 GiB of the run's 7.20 GiB are in the snapshot. What differs is 2.00 times its planned size."
+/// "7.10 GiB of the run's 7.20 GiB are in the snapshot. Tensors of another size are 2.00 times as large as predicted."
 fn in_both(comparison: &Comparison, units: UnitStyle) -> String {
     let Comparison {
         planned,
@@ -181,10 +185,10 @@ fn in_both(comparison: &Comparison, units: UnitStyle) -> String {
         ..
     } = comparison;
     let (matched, planned) = (matched.show(units), planned.show(units));
-    let mut said = format!("{matched} of the run's {planned} are in the snapshot.");
+    let mut said = format!("{matched} of the run's {planned} is in the snapshot.");
     if let Some(scale) = scale {
         said.push_str(&format!(
-            " What is of another size is {scale:.2} times as large as in the run."
+            " Tensors of another size are {scale:.2} times as large as in the run."
         ));
     }
     said
@@ -192,7 +196,7 @@ fn in_both(comparison: &Comparison, units: UnitStyle) -> String {
 
 type Titled = (&'static str, Vec<&'static str>, Vec<Vec<String>>);
 
-/// What is of another size, what is only in the snapshot, and what is only in the run; tables without rows are left out.
+/// Tensors of another size, those only in the snapshot, and those only in the run; empty tables are omitted.
 fn differences(comparison: &Comparison, units: UnitStyle) -> Vec<Titled> {
     let resized = comparison.resized.iter().take(SHOWN).map(|resized| {
         let planned = &resized.planned;
@@ -239,7 +243,7 @@ mod tests {
     use headroom_io::import::snapshot::{Resized, TensorCount, Unplanned};
 
     #[test]
-    fn a_gpu_is_told_with_who_holds_it_and_what_the_run_has_not() {
+    fn a_snapshot_lists_holders_and_differences() {
         let size = Bytes::new(1 << 20);
         let holder = |line: &str, count| Holder {
             line: line.into(),
@@ -258,7 +262,7 @@ mod tests {
         };
         let units = UnitStyle::Binary;
         assert_eq!(
-            said(&device, units),
+            device_summary(&device, units),
             "GPU 0: 5.00 MiB allocated of 8.00 MiB reserved in 1 segments; 3.00 MiB free, the largest piece 2.00 MiB. At \
              most 6.00 MiB allocated in the recorded history. A request of 9.00 MiB failed."
         );
@@ -268,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_told_in_tables() {
+    fn differences_are_shown_in_tables() {
         let kind = TensorKind {
             category: Category::Activations,
             module: "h.*.mlp".into(),

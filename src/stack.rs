@@ -1,4 +1,4 @@
-//! The defaults that the named software brings, which of them hold.
+//! The defaults of the scenario's software, and which of them apply.
 
 use leptos::prelude::*;
 
@@ -14,7 +14,7 @@ fn rows(scenario: &Scenario) -> Vec<Vec<String>> {
     let state = |holds: bool| if holds { text::HOLDS } else { text::CHANGED };
     let shown = |setting: &Setting, value: &str| {
         let mut there = scenario.clone();
-        // A test holds every default to be one that its setting reads.
+        // A test checks that every default is valid for its setting.
         let _ = setting.set(&mut there, value);
         export::shown(setting, &there)
     };
@@ -43,9 +43,9 @@ fn rows(scenario: &Scenario) -> Vec<Vec<String>> {
     of_method.into_iter().chain(of_software).collect()
 }
 
-/// Folded, and absent where the loop is one's own.
+/// Collapsed, and absent for a custom training loop.
 #[component]
-pub fn Brought() -> impl IntoView {
+pub fn SoftwareDefaults() -> impl IntoView {
     let session = Session::current();
     let rows = memo(move || session.scenario.with(rows));
     let table = move || {
@@ -74,7 +74,7 @@ mod tests {
     use headroom_scenario::Trainer;
 
     #[test]
-    fn what_software_brings_is_named_with_its_source() {
+    fn software_defaults_have_their_source() {
         let mut scenario = Scenario::default();
         assert_eq!(rows(&scenario), Vec::<Vec<String>>::new());
         scenario.stack.trainer = Trainer::Trl;
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_method_brings_is_named_too() {
+    fn defaults_of_the_method_are_listed() {
         let scenario = headroom_scenario::share::read("model=llama-3.1-8b&lora=on").scenario;
         let rows = rows(&scenario);
         let first: Vec<_> = rows[0].iter().take(3).map(String::as_str).collect();

@@ -6,14 +6,14 @@ use super::text;
 use super::verdict::Sentence;
 use headroom_base::units::UnitStyle;
 
-/// The sentence, the breakdown, and the link that opens the same page.
+/// The sentence, the breakdown, and the link.
 pub fn markdown(answer: &Answer, units: UnitStyle, link: &str, origin: &str) -> Option<String> {
     let estimate = answer.estimate.as_ref()?;
     let about = text::about(&answer.scenario);
-    let sentence = Sentence::of(estimate, units).spoken();
+    let sentence = Sentence::of(estimate, units).full_text();
     let mut page = format!("**{about}**\n\n{sentence}\n\n| part | size | share |\n|---|--:|--:|\n");
     for line in lines(estimate, units) {
-        let (_, label, _) = line.piece.words();
+        let (_, label, _) = line.piece.describe();
         page.push_str(&format!("| {label} | {} | {} |\n", line.bytes, line.share));
     }
     page.push_str(&format!("\n[{}]({link}) ({origin})\n", text::OPEN_IN));
@@ -28,7 +28,7 @@ mod tests {
     use crate::sample;
 
     #[test]
-    fn the_summary_holds_the_sentence_the_parts_and_the_link() {
+    fn the_summary_has_the_sentence_the_parts_and_the_link() {
         let answer = Answer {
             estimate: Some(Arc::new(sample::estimate())),
             ..Answer::default()

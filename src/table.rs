@@ -1,4 +1,4 @@
-//! Tables and small drawings that several panels show.
+//! Tables and small elements shared by several panels.
 
 use leptos::prelude::*;
 
@@ -36,7 +36,7 @@ pub fn Table(
     }
 }
 
-/// The colour of a part of the memory, beside its name.
+/// The colour key of a part of the memory.
 #[component]
 pub fn Swatch(part: &'static str) -> impl IntoView {
     view! {
@@ -46,7 +46,7 @@ pub fn Swatch(part: &'static str) -> impl IntoView {
     }
 }
 
-/// A folded part of a panel, whose content is made when it is first opened and gone when it is closed.
+/// A collapsible part of a panel whose content exists only while it is open.
 #[component]
 pub fn Folded(
     title: &'static str,

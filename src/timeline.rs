@@ -1,15 +1,14 @@
-//! The timeline: allocated memory over one step, and what is there where you point.
+//! The timeline: allocated memory over one step, and the tensors at the pointer.
 
-use leptos::ev::{Event, PointerEvent};
 use leptos::prelude::*;
 
-use super::chart::{Course, Drawing, SavePicture};
+use super::chart::{SavePicture, Scrubber, TimelineData};
 use super::colours::CATEGORIES;
 use super::saves::Saves;
 use super::session::{Answer, Session};
-use super::signals::{memo, once_rested};
+use super::signals::{debounced, memo};
 use super::table::{Folded, Swatch, Table};
-use super::{browser, chart, saves, text};
+use super::{chart, saves, text};
 use headroom_base::order::sorted;
 use headroom_base::units::{Bytes, UnitStyle};
 use headroom_core::estimate::{
@@ -27,7 +26,7 @@ pub fn readout(instants: &[Instant], at: usize, units: UnitStyle) -> Option<Stri
     ))
 }
 
-/// Every instant, for other programs.
+/// Every instant as CSV.
 fn numbers_of(instants: &[Instant]) -> String {
     let row = |(index, instant): (usize, &Instant)| {
         let phase = text::phase(instant.phase).to_ascii_lowercase();
@@ -54,7 +53,7 @@ pub fn Timeline() -> impl IntoView {
         let estimate = estimate.get()?;
         let before = session.ghost();
         let drawn = |parts: &Vec<Parts>| {
-            let course = Course {
+            let course = TimelineData {
                 instants: &estimate.timeline,
                 parts,
                 before: before.as_ref().map_or(&[][..], |before| &before.timeline),
@@ -71,7 +70,7 @@ pub fn Timeline() -> impl IntoView {
                 .map_or(0, |estimate| estimate.timeline.len())
         })
     };
-    // Where nobody points, the cursor rests on the peak.
+    // Without a pointer, the cursor is at the peak.
     let pointed = RwSignal::new(None::<usize>);
     let at = memo(move || {
         let estimate = estimate.get()?;
@@ -79,24 +78,23 @@ pub fn Timeline() -> impl IntoView {
         let pointed = pointed.get().filter(|at| *at < estimate.timeline.len());
         Some(pointed.unwrap_or(peak))
     });
-    let said = memo(move || {
+    let readout = memo(move || {
         let at = at.get()?;
         let units = session.units.get();
-        let said = readout(&estimate.get()?.timeline, at, units)?;
+        let said = self::readout(&estimate.get()?.timeline, at, units)?;
         let parts = course.with(|course| course.get(at).map(|parts| largest(parts, units)));
         Some(format!("{said}{}", parts.unwrap_or_default()))
     });
-    let point = move |event: PointerEvent| {
-        let across = browser::across(&event);
+    let point = move |across: Option<f64>| {
         pointed.set(across.and_then(|across| chart::instant_at(across, count(), size.get().0)));
     };
-    let scrub = move |event: Event| pointed.set(event_target_value(&event).parse().ok());
-    let cursor = move || {
-        let at = at
-            .get()
-            .map(|at| chart::cursor_at(at, count(), size.get().0));
-        format!("{:.3}%", at.unwrap_or_default())
-    };
+    let scrub = move |at: u64| pointed.set(usize::try_from(at).ok());
+    let cursor = Signal::derive(move || {
+        let place = |at| chart::cursor_at(at, count(), size.get().0);
+        at.get().map(place).unwrap_or_default()
+    });
+    let value = Signal::derive(move || at.get().unwrap_or_default() as u64);
+    let max = Signal::derive(move || count().saturating_sub(1) as u64);
     let axis = move || {
         let whole = estimate.with(|estimate| Some(estimate.as_ref()?.allocated.expected));
         whole.map(|whole| text::axis(session.units.get(), whole))
@@ -126,28 +124,7 @@ pub fn Timeline() -> impl IntoView {
                 <SavePicture name="timeline" svg=drawing size/>
             </header>
             <figure class="chart" data-testid="timeline">
-                <div
-                    class="plot"
-                    aria-hidden="true"
-                    on:pointermove=point
-                    on:pointerleave=move |_| pointed.set(None)
-                >
-                    <Drawing svg=drawing size/>
-                    <svg class="overlay">
-                        <line class="cursor" y1="0" y2="100%" x1=cursor x2=cursor></line>
-                    </svg>
-                </div>
-                <input
-                    class="scrubber"
-                    type="range"
-                    min="0"
-                    aria-label="Instant of the step"
-                    max=move || count().saturating_sub(1).to_string()
-                    prop:value=move || at.get().unwrap_or_default().to_string()
-                    aria-valuetext=move || said.get()
-                    on:input=scrub
-                />
-                <figcaption class="readout">{move || said.get()}</figcaption>
+                <Scrubber label="Instant of the step" svg=drawing size value max cursor point scrub readout/>
                 <Key course/>
             </figure>
             <Alive at/>
@@ -166,7 +143,7 @@ pub fn Timeline() -> impl IntoView {
 
 type Parts = Vec<estimate::Part<Category>>;
 
-/// The colours that are in the drawing, by name.
+/// The legend of the drawing's colours.
 #[component]
 fn Key(course: Memo<Vec<Parts>>) -> impl IntoView {
     let shown = memo(move || {
@@ -191,7 +168,7 @@ fn Key(course: Memo<Vec<Parts>>) -> impl IntoView {
     }
 }
 
-/// The three largest parts of an instant, in words.
+/// The three largest parts of an instant, as text.
 fn largest(parts: &Parts, units: UnitStyle) -> String {
     let parts = sorted(parts.iter(), |one, other| other.bytes.cmp(&one.bytes));
     let said = parts.iter().take(3).map(|part| {
@@ -205,13 +182,13 @@ fn largest(parts: &Parts, units: UnitStyle) -> String {
     format!(": {}", said.join(", "))
 }
 
-/// What is alive at the instant, once the pointer rests.
+/// The tensors at the instant, once the pointer rests.
 #[component]
 fn Alive(at: Memo<Option<usize>>) -> impl IntoView {
     let session = Session::current();
     let rested = RwSignal::new(at.get_untracked());
     let rest = move || rested.set(at.get_untracked());
-    once_rested(120, rest, move |first| {
+    debounced(120, rest, move |first| {
         at.with(|_| ());
         !first
     });
@@ -261,7 +238,7 @@ pub fn alive(prediction: &Prediction, at: usize, units: UnitStyle) -> Option<Vec
     Some(rows)
 }
 
-/// Each phase's peak: the instants with names.
+/// The peak of each phase.
 pub(super) fn rows(estimate: &Estimate, units: UnitStyle) -> Vec<Vec<String>> {
     let line = |name: String, bytes: Bytes| vec![name, bytes.show(units)];
     let peak = |part: &estimate::Part<Phase>| line(text::peak_in(part.what), part.bytes);
@@ -277,7 +254,7 @@ mod tests {
     use crate::sample;
 
     #[test]
-    fn an_instant_is_read_out_with_its_phase() {
+    fn the_readout_of_an_instant_has_its_phase() {
         let instants = sample::estimate().timeline;
         let said = readout(&instants, 2, UnitStyle::Binary);
         assert_eq!(

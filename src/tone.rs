@@ -1,17 +1,17 @@
-//! How good an answer is, as a colour.
+//! The colour of an answer.
 
 use headroom_core::estimate::{Estimate, Fit};
 
-/// How good the answer is; the colour of everything that says so.
+/// How well a run fits, for the colours of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     /// Even the high end of the range fits.
     Fits,
-    /// The range reaches over the card's edge.
+    /// The range includes the GPU's usable memory.
     Close,
     /// Even the low end does not fit.
     Over,
-    /// No card to compare with.
+    /// No GPU memory to compare with.
     Open,
 }
 

@@ -1,4 +1,4 @@
-//! How far to trust the answer: what was predicted and what was true of the recorded runs most like this one.
+//! The accuracy of the answer: predictions and measurements of the most similar recorded runs.
 
 use leptos::prelude::*;
 
@@ -10,13 +10,13 @@ use headroom_base::order::sorted;
 use headroom_base::units::{Bytes, UnitStyle};
 use headroom_scenario::{Case, Optimizer, Precision, Scenario};
 
-/// A recorded run: its name in the accuracy data, what it needed and what is predicted for it, in MiB.
+/// A recorded run: its name in the accuracy data, its measured and its predicted memory, in MiB.
 type Recorded = (&'static str, u32, u32);
 
 #[allow(clippy::unreadable_literal)] // written by the build script
 const RECORDED: &[Recorded] = include!(concat!(env!("OUT_DIR"), "/accuracy.rs"));
 
-/// How many runs are shown.
+/// The number of runs shown.
 const MOST: usize = 8;
 
 #[component]
@@ -26,7 +26,7 @@ pub fn Trust() -> impl IntoView {
         let units = session.units.get();
         session
             .settled
-            .with(|answer| rows(&like(&answer.scenario), units))
+            .with(|answer| rows(&most_similar(&answer.scenario), units))
     });
     let about = move || {
         let known = session.settled.with(|answer| is_recorded(&answer.scenario));
@@ -53,27 +53,27 @@ pub fn Trust() -> impl IntoView {
     }
 }
 
-/// Only letters and digits: a model's name is written in many ways.
-fn squeezed(text: &str) -> String {
+/// Only letters and digits, since spellings of model names vary.
+fn normalized(text: &str) -> String {
     let plain = text.chars().filter(char::is_ascii_alphanumeric);
     plain.collect::<String>().to_ascii_lowercase()
 }
 
 fn model(scenario: &Scenario) -> String {
-    squeezed(Case::of(scenario).model.map_or("", |model| model.id))
+    normalized(Case::of(scenario).model.map_or("", |model| model.id))
 }
 
-/// Whether runs of this very model were recorded.
+/// Whether this model has recorded runs.
 fn is_recorded(scenario: &Scenario) -> bool {
     let model = model(scenario);
     !model.is_empty()
         && RECORDED
             .iter()
-            .any(|(case, ..)| squeezed(case).contains(&model))
+            .any(|(case, ..)| normalized(case).contains(&model))
 }
 
-/// The recorded runs most like a scenario: of its model first, then of its family, then of its method.
-fn like(scenario: &Scenario) -> Vec<Recorded> {
+/// The recorded runs most similar to a scenario: same model first, then same family, then same method.
+fn most_similar(scenario: &Scenario) -> Vec<Recorded> {
     let model = model(scenario);
     let family: String = model
         .chars()
@@ -95,7 +95,7 @@ fn like(scenario: &Scenario) -> Vec<Recorded> {
         optimizer => optimizer.id(),
     };
     let score = |case: &str| {
-        let case = squeezed(case);
+        let case = normalized(case);
         let holds = |word: &str, worth: u32| {
             if !word.is_empty() && case.contains(word) {
                 worth
@@ -142,14 +142,14 @@ mod tests {
     use headroom_scenario::presets;
 
     #[test]
-    fn the_nearest_runs_are_of_the_same_model_or_family() {
+    fn the_most_similar_runs_have_the_same_model_or_family() {
         #[track_caller]
         fn check(preset: &str, expected: &str) {
             let scenario = presets::find(preset).unwrap().scenario();
-            let runs = like(&scenario);
+            let runs = most_similar(&scenario);
             assert_eq!(runs.len(), MOST);
             assert!(
-                squeezed(runs[0].0).contains(expected),
+                normalized(runs[0].0).contains(expected),
                 "{preset}: {}",
                 runs[0].0
             );
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_carry_their_sign() {
+    fn differences_have_a_sign() {
         let rows = rows(&[("a_b", 1000, 900), ("c", 1000, 1000)], UnitStyle::Binary);
         assert_eq!(rows[0][0], "a b");
         assert_eq!(

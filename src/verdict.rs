@@ -1,17 +1,17 @@
-//! The answer in one sentence: what is needed, of how much, with what margin.
+//! The answer in one sentence: needed memory, usable memory, and the margin.
 
 use leptos::prelude::*;
 
 use super::measured::Calibrated;
 use super::places::PlaceLinks;
 use super::session::{Answer, Session};
-use super::signals::{memo, once_rested};
+use super::signals::{debounced, memo};
 use super::tone::Tone;
 use super::{browser, text};
 use headroom_base::units::{Bytes, UnitStyle};
 use headroom_core::estimate::{Estimate, Fit};
 
-/// The sentence's parts, each already in words.
+/// The formatted parts of the sentence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sentence {
     pub tone: Tone,
@@ -30,7 +30,7 @@ impl Sentence {
         let device = estimate.device;
         let tone = Tone::of(estimate);
         let usable = estimate.usable.unwrap_or_default();
-        // The unit is named once; every other number stands in the same one.
+        // The unit is written once; all other numbers use the same one.
         let measure = estimate.usable.unwrap_or(device.expected);
         let (_, unit) = units.scale(measure);
         let number = |bytes: Bytes| bytes.beside(measure, units);
@@ -43,21 +43,21 @@ impl Sentence {
             outcome: match estimate.fit() {
                 None => String::new(),
                 Some(fit @ (Fit::Fits | Fit::Probably)) => {
-                    format!("{}, {} spare", fit.words(), number(usable - needed))
+                    format!("{}, {} spare", fit.label(), number(usable - needed))
                 }
                 Some(_) if estimate.full_in_epoch.is_some_and(|epoch| epoch > 1) => format!(
-                    "full in epoch {}, for metrics keep every evaluation",
+                    "full in epoch {}, because metrics keep every evaluation",
                     estimate.full_in_epoch.unwrap_or_default()
                 ),
                 Some(fit @ (Fit::ProbablyNot | Fit::No)) => {
-                    format!("{}, {} short", fit.words(), number(needed - usable))
+                    format!("{}, {} short", fit.label(), number(needed - usable))
                 }
             },
         }
     }
 
-    /// The whole sentence, for ears and for copying.
-    pub fn spoken(&self) -> String {
+    /// The whole sentence, for screen readers and for copying.
+    pub fn full_text(&self) -> String {
         let Self { needs, range, .. } = self;
         match &self.usable {
             Some(usable) => format!("Needs {needs} ({range}) of {usable}: {}.", self.outcome),
@@ -67,7 +67,7 @@ impl Sentence {
 }
 
 impl Sentence {
-    /// "14.4 GiB of 23.5: fits", for where there is little room.
+    /// "14.4 GiB of 23.5: fits", for narrow places.
     pub fn short(&self) -> String {
         let Self {
             needs,
@@ -83,7 +83,7 @@ impl Sentence {
     }
 }
 
-/// What the answer is about, the sentence that stays in sight, and the measures that must not be mixed.
+/// The subject, the sticky sentence, and the three memory figures.
 #[component]
 pub fn Verdict() -> impl IntoView {
     let session = Session::current();
@@ -123,7 +123,7 @@ pub fn Verdict() -> impl IntoView {
             </p>
             <div class="verdict-bar" data-tone=tone>
                 <p class="sentence" id="verdict">
-                    {move || sentence.get().map(|sentence| view! { <Spelled sentence/> })}
+                    {move || sentence.get().map(|sentence| view! { <Emphasized sentence/> })}
                 </p>
                 <PlaceLinks/>
             </div>
@@ -132,14 +132,14 @@ pub fn Verdict() -> impl IntoView {
                 <Problems/>
                 <Measures/>
             </div>
-            <Announced sentence/>
+            <Announcement sentence/>
         </section>
     }
 }
 
-/// The sentence with its weights.
+/// The sentence with its emphasis.
 #[component]
-fn Spelled(sentence: Sentence) -> impl IntoView {
+fn Emphasized(sentence: Sentence) -> impl IntoView {
     let Sentence {
         needs,
         range,
@@ -163,7 +163,7 @@ fn Spelled(sentence: Sentence) -> impl IntoView {
     }
 }
 
-/// What cannot be answered, what was likely not meant, and what a link held that is not known.
+/// Errors, likely mistakes, and unknown parts of a link.
 #[component]
 fn Problems() -> impl IntoView {
     let session = Session::current();
@@ -171,13 +171,13 @@ fn Problems() -> impl IntoView {
     let warned = Signal::derive(move || session.answer.with(warnings));
     let refused = memo(move || session.answer.with(runs_when_refused));
     let back = move |_| {
-        if let Some(yours) = session.yours.get_untracked() {
-            session.yours.set(None);
-            session.open(&yours);
+        if let Some(link) = session.previous_link.get_untracked() {
+            session.previous_link.set(None);
+            session.open(&link);
         }
     };
     view! {
-        <p class="quiet screen-only" hidden=move || session.yours.with(Option::is_none)>
+        <p class="quiet screen-only" hidden=move || session.previous_link.with(Option::is_none)>
             {text::SHARED}
             <button type="button" class="plain" on:click=back>
                 {text::BACK_TO_YOURS}
@@ -192,13 +192,13 @@ fn Problems() -> impl IntoView {
     }
 }
 
-/// Whether the steps run although the card is too small for what they would reserve.
+/// Whether the steps run although the GPU is too small for what they would reserve.
 fn runs_when_refused(answer: &Answer) -> bool {
     let prediction = answer.prediction.iter().find(|_| !answer.stale);
     prediction.and_then(|prediction| prediction.runs_when_refused()) == Some(true)
 }
 
-/// A list that is there while it has lines. Its room is announced, and its lines are those of a list.
+/// A live region with a list, empty without lines.
 #[component]
 fn Lines(class: &'static str, lines: Signal<Vec<String>>) -> impl IntoView {
     let items = move || {
@@ -211,14 +211,14 @@ fn Lines(class: &'static str, lines: Signal<Vec<String>>) -> impl IntoView {
     view! { <div role="status">{items}</div> }
 }
 
-/// What the scenario that was estimated most likely does not mean.
+/// Likely mistakes in the estimated scenario.
 pub(super) fn warnings(answer: &Answer) -> Vec<String> {
     let prediction = answer.prediction.iter().filter(|_| !answer.stale);
     let all = prediction.flat_map(|prediction| prediction.warnings());
     all.map(text::problem).collect()
 }
 
-/// Allocated, reserved and device, each by its name, and how many parameters there are.
+/// Allocated, reserved and device memory, and the number of parameters.
 #[component]
 fn Measures() -> impl IntoView {
     let session = Session::current();
@@ -281,16 +281,19 @@ fn Measures() -> impl IntoView {
     }
 }
 
-/// Says the sentence to screen readers, once it has rested for half a second.
+/// Announces the sentence to screen readers, debounced by half a second.
 #[component]
-fn Announced(sentence: Memo<Option<Sentence>>) -> impl IntoView {
+fn Announcement(sentence: Memo<Option<Sentence>>) -> impl IntoView {
     let said = RwSignal::new(String::new());
     let spoken = move |sentence: &Option<Sentence>| {
-        sentence.as_ref().map(Sentence::spoken).unwrap_or_default()
+        sentence
+            .as_ref()
+            .map(Sentence::full_text)
+            .unwrap_or_default()
     };
-    // The outside here is a person's ears.
+    // The side effect is the screen reader's live region.
     let say = move || said.set(sentence.with_untracked(spoken));
-    once_rested(500, say, move |_| {
+    debounced(500, say, move |_| {
         sentence.with(|_| ());
         true
     });
@@ -317,11 +320,11 @@ mod tests {
         };
         estimate.usable = usable.map(Bytes::gib);
         let sentence = Sentence::of(&estimate, UnitStyle::Binary);
-        assert_eq!(sentence.spoken(), spoken);
+        assert_eq!(sentence.full_text(), spoken);
     }
 
     #[test]
-    fn the_sentence_says_what_is_needed_and_whether_it_fits() {
+    fn the_sentence_has_needed_memory_and_the_verdict() {
         let check_card =
             |low, expected, high, spoken| check(low, expected, high, Some(23.6), spoken);
         check_card(

@@ -1,13 +1,13 @@
-//! The same run on every GPU: those that fit, the smallest first, each with its memory and where it can be rented.
+//! The same run on every GPU: those that fit, smallest first, with their memory and cloud instances.
 
-use super::Panel;
 use super::changes::Once;
 use super::cloud::instances;
+use super::panel::Panel;
 use super::sheet::{Cell, Sheet};
+use crate::preferences::Limits;
 use crate::text;
-use crate::wishes::Limits;
 use crate::worker::JobKind;
-use headroom_advice::{self as strategy, By, GpuRow, GpuVerdict};
+use headroom_advice::{self as strategy, GpuRow, GpuVerdict, SortBy};
 use headroom_core::estimate::Unsupported;
 use headroom_scenario::Scenario;
 
@@ -22,7 +22,7 @@ pub static GPUS: Panel = Panel {
         "GPU",
         "This run",
         "Largest micro-batch",
-        "A step takes",
+        "Step time",
         "Needs",
         "Usable",
     ],
@@ -30,20 +30,20 @@ pub static GPUS: Panel = Panel {
     sortable: true,
 };
 
-#[expect(clippy::unnecessary_wraps, reason = "all work has one form")]
+#[expect(clippy::unnecessary_wraps, reason = "all jobs have one signature")]
 fn gpus(scenario: &Scenario, _: Limits) -> Result<Sheet, Unsupported> {
     let mut sheet = Sheet::default();
-    let rows = strategy::sort_gpus(strategy::gpus(scenario), By::Memory);
+    let rows = strategy::sort_gpus(strategy::gpus(scenario), SortBy::Memory);
     let (able, rest): (Vec<GpuRow>, Vec<GpuRow>) =
         rows.into_iter().partition(|row| row.micro_batch.is_some());
     let (as_is, smaller): (Vec<_>, Vec<_>) = able
         .into_iter()
         .partition(|row| matches!(row.verdict, GpuVerdict::Fits | GpuVerdict::Tight));
     if as_is.is_empty() {
-        sheet.say(text::NO_CARD_AS_IT_IS);
+        sheet.line(text::NO_CARD_AS_IT_IS);
     }
     for row in as_is.iter().chain(&smaller) {
-        sheet.row(Some(&there(scenario, row)), cells(row));
+        sheet.row(Some(&on_gpu(scenario, row)), cells(row));
     }
     let named = |rows: &[&GpuRow]| {
         let names: Vec<_> = rows.iter().map(|row| row.gpu.name).collect();
@@ -53,15 +53,18 @@ fn gpus(scenario: &Scenario, _: Limits) -> Result<Sheet, Unsupported> {
         .iter()
         .partition(|row| row.verdict == GpuVerdict::Unknown);
     if !small.is_empty() {
-        sheet.aside(text::too_small(small.len()), named(&small));
+        sheet.note(text::too_small(small.len()), named(&small));
     }
     if !impossible.is_empty() {
-        sheet.aside(text::not_there(impossible.len()), named(&impossible));
+        sheet.note(
+            text::gpus_that_cannot_run(impossible.len()),
+            named(&impossible),
+        );
     }
     Ok(sheet)
 }
 
-fn there(scenario: &Scenario, row: &GpuRow) -> Scenario {
+fn on_gpu(scenario: &Scenario, row: &GpuRow) -> Scenario {
     let mut there = scenario.clone();
     there.hardware.gpu = row.gpu.id.into();
     there.hardware.memory_mib = 0;
@@ -102,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_card_is_named_once_and_those_that_fit_come_first() {
+    fn every_gpu_is_listed_once_and_fitting_ones_first() {
         let mut scenario = Scenario::default();
         let small = [("layers", 1), ("hidden", 64), ("heads", 2), ("vocab", 500)];
         scenario.model.dims = small.map(|(name, size)| (name.to_string(), size)).into();

@@ -1,9 +1,9 @@
-//! What can be changed: the shortest way to a run that fits, the largest batches, every change by itself.
+//! Changes: the fewest that make the run fit, the largest batches, and every change by itself.
 
-use super::Panel;
+use super::panel::Panel;
 use super::sheet::{Cell, Sheet};
+use crate::preferences::Limits;
 use crate::text;
-use crate::wishes::Limits;
 use crate::worker::{JobKind, Work};
 use headroom_advice::{self as strategy, Cost, FOLKLORE, Goal, MICRO_BATCH, Tier};
 use headroom_core::estimate::time::StepTime;
@@ -11,17 +11,17 @@ use headroom_core::estimate::{Fit, Prediction, Unsupported};
 use headroom_io::export::{self, Target};
 use headroom_scenario::Scenario;
 
-/// What every table of changes shows, in the same words.
+/// The columns of every table of changes.
 pub const HEAD: &[&str] = &[
     "Change",
     "Saves",
     "Needs",
-    "A step takes",
+    "Step time",
     "Quality",
     "Runs in",
 ];
 
-/// The shortest way to a run that fits.
+/// The fewest changes that make the run fit.
 pub static LADDER: Panel = Panel {
     kind: JobKind {
         id: "ladder",
@@ -34,7 +34,7 @@ pub static LADDER: Panel = Panel {
     sortable: false,
 };
 
-/// Every change that is possible, by itself.
+/// Every possible change by itself.
 pub static MOVES: Panel = Panel {
     kind: JobKind {
         id: "moves",
@@ -47,7 +47,7 @@ pub static MOVES: Panel = Panel {
     sortable: true,
 };
 
-/// The largest batches for a card that is to be so full.
+/// The largest batch at each safety margin.
 pub static TIERS: Panel = Panel {
     kind: JobKind {
         id: "tiers",
@@ -55,21 +55,14 @@ pub static TIERS: Panel = Panel {
     },
     title: text::TIERS,
     about: text::TIERS_ABOUT,
-    head: &[
-        "Batch",
-        "Saves",
-        "Needs",
-        "A step takes",
-        "Quality",
-        "Runs in",
-    ],
+    head: &["Batch", "Saves", "Needs", "Step time", "Quality", "Runs in"],
     open: true,
     sortable: false,
 };
 
 type Make = fn(&Scenario, Limits) -> Result<Sheet, Unsupported>;
 
-/// Work that is one piece.
+/// A job that is done in one piece.
 pub struct Once {
     scenario: Scenario,
     limits: Limits,
@@ -103,14 +96,14 @@ impl Work for Once {
     }
 }
 
-/// A sheet that says why there is none.
+/// A sheet with the reason why there is no table.
 pub fn refused(unsupported: Unsupported) -> Sheet {
     let mut sheet = Sheet::default();
-    sheet.say(unsupported.to_string());
+    sheet.line(unsupported.to_string());
     sheet
 }
 
-/// What a change costs in quality: nothing where the results are the same.
+/// A change's effect on quality; empty if the results are the same.
 pub fn quality(cost: Cost, said: &str) -> String {
     match (cost, said) {
         (Cost::Free | Cost::Time, _) => text::SAME_RESULTS.into(),
@@ -134,7 +127,7 @@ pub fn programs(scenario: &Scenario) -> String {
     named(able.map(short).collect())
 }
 
-/// A program's name without what explains it.
+/// A program's name without its explanation.
 fn short(target: &Target) -> &'static str {
     target.title.split(" (").next().unwrap_or(target.title)
 }
@@ -152,18 +145,18 @@ fn named(names: Vec<&str>) -> String {
     }
 }
 
-/// What has to be unlocked, where nothing that keeps the rest is enough.
+/// The settings to unlock if no change that keeps them is enough.
 fn locked(sheet: &mut Sheet, scenario: &Scenario, limits: Limits) {
     if !limits.keep.any() {
         return;
     }
     let free = Limits {
-        keep: crate::wishes::Keep::none(),
+        keep: crate::preferences::Keep::none(),
         ..limits
     };
     let goal = Goal::default().within(free.allowed(scenario));
     if strategy::ladder(scenario, goal).is_ok_and(|ladder| ladder.fits) {
-        sheet.say(text::UNLOCK);
+        sheet.line(text::UNLOCK);
     }
 }
 
@@ -172,15 +165,15 @@ fn ladder(scenario: &Scenario, limits: Limits) -> Result<Sheet, Unsupported> {
     let mut ladder = strategy::ladder(scenario, Goal::default().within(allowed))?;
     let mut sheet = Sheet::default();
     if ladder.fits && ladder.steps.is_empty() && ladder.start.fit() == Some(Fit::Probably) {
-        let sure = Goal::sure(&ladder.start).within(allowed);
+        let sure = Goal::with_sure_margin(&ladder.start).within(allowed);
         ladder = strategy::ladder(scenario, sure)?;
-        sheet.say(if ladder.fits {
+        sheet.line(if ladder.fits {
             text::FITS_PROBABLY
         } else {
             text::FITS_PROBABLY_AT_BEST
         });
     } else {
-        sheet.say(match (ladder.fits, ladder.steps.is_empty()) {
+        sheet.line(match (ladder.fits, ladder.steps.is_empty()) {
             (true, true) => text::FITS_AS_IT_IS,
             (true, false) => text::LADDER,
             (false, true) => text::NOTHING_HELPS,
@@ -242,7 +235,7 @@ fn strategy_needs(scenario: &Scenario) -> Result<headroom_base::units::Bytes, Un
     Ok(headroom_core::estimate::estimate(scenario)?.device.expected)
 }
 
-/// A change's title; a micro-batch says which.
+/// A change's title; for a micro-batch, its size.
 fn title(id: &str, scenario: &Scenario) -> String {
     match strategy::find_move(id) {
         Some(change) => change.title.into(),
@@ -268,7 +261,7 @@ impl Moves {
         }
     }
 
-    /// What people also try, and what it really does.
+    /// Folklore: what people also try, and what it really does.
     fn folklore(&mut self) {
         self.next += 1;
         for tale in FOLKLORE {
@@ -338,7 +331,7 @@ fn tiers(scenario: &Scenario, limits: Limits) -> Result<Sheet, Unsupported> {
     let fitting = all.iter().filter(|variant| variant.scenario.is_some());
     let shared = super::sheet::shared(&fitting.map(changes).collect::<Vec<_>>());
     if !shared.is_empty() {
-        sheet.say(text::all_of_these(&shared.join(", ")));
+        sheet.line(text::all_of_these(&shared.join(", ")));
     }
     let mut too_full = Vec::new();
     let mut last: Option<Scenario> = None;
@@ -385,7 +378,7 @@ fn tiers(scenario: &Scenario, limits: Limits) -> Result<Sheet, Unsupported> {
         last = Some(run.clone());
     }
     if !too_full.is_empty() {
-        sheet.say(text::no_way(&too_full.join(", ")));
+        sheet.line(text::tiers_that_do_not_fit(&too_full.join(", ")));
         if sheet.rows.is_empty() {
             locked(&mut sheet, scenario, limits);
         }
@@ -444,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn every_possible_change_and_every_tale_has_a_row_unless_it_is_locked() {
+    fn every_possible_change_and_folklore_has_a_row() {
         let sheet = done(&MOVES, "0000 ", |_| {});
         let offered = sheet.rows.iter().filter(|row| row.link.is_some()).count();
         assert!(offered > 5 && sheet.rows.len() == offered + FOLKLORE.len());

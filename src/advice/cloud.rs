@@ -1,7 +1,7 @@
-//! Where a GPU can typically be rented: instances by name, without prices, which age.
+//! Typical cloud instances of a GPU, without prices, which go out of date.
 
-/// A card of the catalogue, and instances with it; in brackets how many of the card the smallest has, where not one.
-/// Sources: docs.aws.amazon.com/ec2/latest/instancetypes (accelerated computing), cloud.google.com/compute/docs/gpus,
+/// A GPU of the catalogue, and its instances; in brackets the number of GPUs in the smallest, if not one. Sources:
+/// docs.aws.amazon.com/ec2/latest/instancetypes (accelerated computing), cloud.google.com/compute/docs/gpus,
 /// learn.microsoft.com/azure/virtual-machines/sizes/overview (GPU accelerated).
 const INSTANCES: &[(&str, &str)] = &[
     ("a10-24gb", "Azure NV36ads A10 v5"),
@@ -40,7 +40,7 @@ const INSTANCES: &[(&str, &str)] = &[
     ("v100-sxm2-32gb", "AWS p3dn.24xlarge (8)"),
 ];
 
-/// Empty where none is typical.
+/// Empty if there is no typical instance.
 pub fn instances(gpu: &str) -> &'static str {
     let found = INSTANCES.iter().find(|(id, _)| *id == gpu);
     found.map_or("", |(_, instances)| instances)
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_instance_is_of_a_card_of_the_catalogue() {
+    fn every_instance_has_a_gpu_of_the_catalogue() {
         for (id, _) in INSTANCES {
             assert!(
                 headroom_catalog::gpus().iter().any(|gpu| gpu.id == *id),

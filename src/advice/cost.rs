@@ -1,13 +1,13 @@
-//! What a step and an epoch cost, at a price per GPU hour that the person gives.
+//! The cost of a step and an epoch, at the user's price per GPU hour.
 
 use leptos::prelude::*;
 
+use crate::preferences::AdvicePreferences;
 use crate::session::{Answer, Session};
 use crate::text;
-use crate::wishes::Wishes;
 use headroom_scenario::Scenario;
 
-/// Of one step and of one epoch; an epoch only where its samples are known.
+/// The cost of one step and one epoch; the latter only if the number of samples is known.
 fn costs(hourly: f64, seconds: f64, scenario: &Scenario) -> (f64, Option<f64>) {
     let gpus = f64::from(scenario.hardware.gpus.max(1));
     let step = hourly * gpus * seconds / 3600.0;
@@ -35,11 +35,11 @@ fn sentence(answer: &Answer, hourly: &str) -> Option<String> {
     Some(text::costs(step, epoch))
 }
 
-/// The field for the price, and what that makes of the run on the screen.
+/// The price field, and the cost of the current run.
 #[component]
 pub fn Hourly() -> impl IntoView {
     let session = Session::current();
-    let hourly = Wishes::current().hourly;
+    let hourly = AdvicePreferences::current().hourly;
     let cost = move || {
         session
             .answer
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_price_is_spread_over_steps_and_samples() {
+    fn a_price_gives_the_cost_of_a_step_and_an_epoch() {
         let mut scenario = Scenario::default();
         let check = |scenario: &Scenario, expected: (f64, Option<f64>)| {
             assert_eq!(costs(3.6, 2.0, scenario), expected);

@@ -1,7 +1,7 @@
-//! How several GPUs can share the run: all degrees of parallelism that they, the model and the batch admit.
+//! Parallelism layouts of several GPUs.
 
-use super::Panel;
 use super::changes::{programs, refused};
+use super::panel::Panel;
 use super::sheet::{Cell, Sheet};
 use crate::text;
 use crate::worker::{JobKind, Work};
@@ -16,7 +16,7 @@ pub static LAYOUTS: Panel = Panel {
     },
     title: text::LAYOUTS,
     about: text::LAYOUTS_ABOUT,
-    head: &["Layout", "Needs", "A step takes", "Fits", "Runs in"],
+    head: &["Layout", "Needs", "Step time", "Fits", "Runs in"],
     open: false,
     sortable: true,
 };
@@ -59,16 +59,16 @@ fn sheet(search: &LayoutSearch) -> Sheet {
     let mut sheet = Sheet::default();
     let found = search.found();
     if !search.is_done() {
-        sheet.say(text::layouts_tried(found.tried));
+        sheet.line(text::layouts_tried(found.tried));
         return sheet;
     }
-    sheet.say(text::layouts_found(
+    sheet.line(text::layouts_found(
         found.tried,
         found.too_large,
         found.left_out,
     ));
     if found.best.is_none() {
-        sheet.say(text::NO_LAYOUT);
+        sheet.line(text::NO_LAYOUT);
     }
     for layout in &found.front {
         row(&mut sheet, layout, String::new());
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_layout_is_named_and_can_be_taken() {
+    fn every_layout_is_labelled_and_can_be_applied() {
         let mut scenario = Scenario::default();
         let small = [("layers", 2), ("hidden", 64), ("heads", 2), ("vocab", 500)];
         scenario.model.dims = small.map(|(name, size)| (name.to_string(), size)).into();

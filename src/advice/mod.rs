@@ -1,11 +1,12 @@
-//! Advice: what to change, worked out by the worker for the scenario on the screen; each row says what a change saves and
-//! costs and can be taken.
+//! Advice on changes, computed by the worker for the current scenario; each row shows a change's savings and cost, and can
+//! be applied.
 
 mod cards;
 mod changes;
 mod cloud;
 mod cost;
 mod layouts;
+mod panel;
 mod search;
 mod sheet;
 mod solve;
@@ -20,73 +21,21 @@ pub use solve::SOLVE;
 pub use steps::{KIND as STEPS, ManySteps};
 
 use leptos::prelude::*;
-use web_sys::Event;
 
 use self::cost::Hourly;
+use self::panel::Panel;
 use self::search::Fastest;
 use self::sheet::Sheet;
 use self::table::SheetTable;
+use super::follow::follow_preferences;
+use super::later::Later;
+use super::preferences::{AdvicePreferences, Keep};
 use super::session::Session;
-use super::signals::{memo, once_rested};
-use super::wishes::{Keep, Wishes};
-use super::worker::{Helper, JobKind};
-use super::{Later, browser, text};
+use super::signals::{memo, track_open};
+use super::worker::Helper;
+use super::{browser, text};
 
-/// A table that a worker fills.
-#[derive(Debug)]
-pub struct Panel {
-    pub kind: JobKind,
-    pub title: &'static str,
-    pub about: &'static str,
-    pub head: &'static [&'static str],
-    /// Whether it is asked for unfolded.
-    pub open: bool,
-    /// Whether its columns can put it in order.
-    pub sortable: bool,
-}
-
-/// Tells a signal whether the folded element that an event is of is open.
-pub fn tell_open(event: &Event, open: RwSignal<bool>) {
-    let now = browser::is_open(event);
-    if open.get_untracked() != now {
-        open.set(now);
-    }
-}
-
-/// Asks the worker about the scenario on the screen within limits, once both have rested, for as long as `wanted` says so.
-pub fn follow(
-    session: Session,
-    helper: Helper,
-    wanted: impl Fn() -> bool + Copy + 'static,
-    limits: impl Fn() -> String + Copy + 'static,
-) {
-    let ask = move || {
-        if untrack(wanted) {
-            let scenario = session
-                .answer
-                .with_untracked(|answer| (*answer.scenario).clone());
-            helper.ask_within(scenario, &untrack(limits));
-        }
-    };
-    once_rested(250, ask, move |_| {
-        let wanted = wanted();
-        if wanted {
-            session.answer.with(|_| ());
-            limits();
-        } else {
-            helper.stop();
-        }
-        wanted
-    });
-}
-
-/// The same within what the person wants of advice.
-pub fn follow_wishes(session: Session, helper: Helper, wanted: impl Fn() -> bool + Copy + 'static) {
-    let wishes = Wishes::current();
-    follow(session, helper, wanted, move || wishes.limits().write());
-}
-
-/// Everything that can be changed, in one language.
+/// All advice.
 #[component]
 pub fn Advised(width: ReadSignal<u32>) -> impl IntoView {
     let advice = |panel: &'static Panel| view! { <Later><Advice panel/></Later> };
@@ -103,25 +52,25 @@ pub fn Advised(width: ReadSignal<u32>) -> impl IntoView {
     }
 }
 
-/// What advice must keep, and for which program it is.
+/// The settings that advice must keep, and the target program.
 #[component]
 fn Locks() -> impl IntoView {
-    let wishes = Wishes::current();
+    let preferences = AdvicePreferences::current();
     let lock = move |(at, (label, _)): (usize, (&'static str, _))| {
-        let toggle = move |_| wishes.keep.update(|keep| keep.toggle(at));
+        let toggle = move |_| preferences.keep.update(|keep| keep.toggle(at));
         view! {
-            <label><input type="checkbox" prop:checked=move || wishes.keep.get().has(at) on:change=toggle/>" "{label}</label>
+            <label><input type="checkbox" prop:checked=move || preferences.keep.get().has(at) on:change=toggle/>" "{label}</label>
         }
     };
     let program = move || {
-        wishes.program.get().map(|target| {
+        preferences.program.get().map(|target| {
             let free = move |_| {
-                wishes.program.set(None);
+                preferences.program.set(None);
                 browser::focus_soon("#place-change".into());
             };
             view! {
                 <p>
-                    {text::only_what(target.title)}" "
+                    {text::only_expressible(target.title)}" "
                     <button type="button" class="plain" on:click=free>{text::ANY_PROGRAM}</button>
                 </p>
             }
@@ -136,16 +85,16 @@ fn Locks() -> impl IntoView {
     }
 }
 
-/// A folded table of advice.
+/// A collapsed table of advice.
 #[component]
 fn Advice(panel: &'static Panel) -> impl IntoView {
     let session = Session::current();
     let helper = Helper::new(panel.kind.id);
     let open = RwSignal::new(panel.open);
-    follow_wishes(session, helper, move || open.get());
+    follow_preferences(session, helper, move || open.get());
     let sheet = memo(move || helper.reply.with(|reply| Sheet::read(&reply.lines)));
     let waiting = move || !helper.reply.with(|reply| reply.done);
-    // A table that comes in one piece says that it will.
+    // A table that arrives in one piece shows that it is being computed.
     let nothing_yet = move || {
         !helper
             .reply
@@ -155,7 +104,7 @@ fn Advice(panel: &'static Panel) -> impl IntoView {
     let title = format!("{id}-title");
     let labelled = title.clone();
     let hourly = (id == GPUS.kind.id).then(|| view! { <Hourly/> });
-    // What takes long can be ended.
+    // Long jobs can be stopped.
     let stop = (id == LAYOUTS.kind.id).then(|| {
         let stop = move |_| {
             helper.stop();
@@ -169,7 +118,7 @@ fn Advice(panel: &'static Panel) -> impl IntoView {
     });
     view! {
         <section class="panel" aria-labelledby=labelled data-testid=id class:stale=move || session.stale.get()>
-            <details class="more" open=panel.open on:toggle=move |event| tell_open(&event, open)>
+            <details class="more" open=panel.open on:toggle=move |event| track_open(&event, open)>
                 <summary><h3 id=title>{panel.title}</h3></summary>
                 <p class="quiet">{panel.about}</p>
                 {hourly}

@@ -1,15 +1,15 @@
-//! The fastest run that fits, among all that the changes can make, and what speed costs in memory.
+//! The fastest run that fits, among all combinations of changes, and the trade-off between speed and memory.
 
 use leptos::prelude::*;
 
 use super::changes::{HEAD, programs, quality, refused};
-use super::follow_wishes;
 use super::sheet::{Cell, Sheet, shared};
 use super::table::SheetTable;
+use crate::follow::follow_preferences;
+use crate::preferences::Limits;
 use crate::saves::Saves;
 use crate::session::Session;
 use crate::signals::memo;
-use crate::wishes::Limits;
 use crate::worker::{Helper, JobKind, Work};
 use crate::{chart, saves, text};
 use headroom_advice::{Candidate, Cost, Goal, Search};
@@ -22,10 +22,10 @@ pub const KIND: JobKind = JobKind {
     start: |scenario, limits| Box::new(Job::new(scenario, Limits::read(limits))),
 };
 
-/// A search, and what it came to.
+/// A search and its result.
 struct Job {
     search: Option<Search>,
-    /// What the run needs as it is.
+    /// The memory of the run as it is.
     start: Bytes,
     sheet: Sheet,
 }
@@ -64,16 +64,16 @@ impl Job {
         }
         let found = search.finish()?;
         self.sheet = Sheet::default();
-        self.sheet.say(text::searched(&found.tally));
+        self.sheet.line(text::searched(&found.tally));
         if found.best.is_none() {
-            self.sheet.say(text::NOTHING_FITS);
+            self.sheet.line(text::NOTHING_FITS);
         }
         let best = found.best.as_ref().map(|best| &best.scenario);
         let fitting: Vec<&Candidate> = found.front.iter().filter(|found| found.fits).collect();
         let all: Vec<_> = fitting.iter().map(|found| titles(found)).collect();
         let common = shared(&all);
         if !common.is_empty() {
-            self.sheet.say(text::all_of_these(&common.join(", ")));
+            self.sheet.line(text::all_of_these(&common.join(", ")));
         }
         for point in &found.front {
             let is_best = best == Some(&point.scenario);
@@ -142,13 +142,13 @@ impl Work for Job {
     }
 }
 
-/// The search, its drawing and what it found.
+/// The search, its chart and its results.
 #[component]
 pub fn Fastest(width: ReadSignal<u32>) -> impl IntoView {
     let session = Session::current();
     let helper = Helper::new(KIND.id);
     let wanted = RwSignal::new(false);
-    follow_wishes(session, helper, move || wanted.get());
+    follow_preferences(session, helper, move || wanted.get());
     let sheet = memo(move || helper.reply.with(|reply| Sheet::read(&reply.lines)));
     let usable = move || session.estimate.get().and_then(|estimate| estimate.usable);
     let size = move || chart::size(width.get());
@@ -178,7 +178,7 @@ pub fn Fastest(width: ReadSignal<u32>) -> impl IntoView {
     };
     view! {
         <section class="panel" aria-labelledby="search-title" data-testid="search" class:stale=move || session.stale.get()>
-            <details class="more" on:toggle=move |event| super::tell_open(&event, wanted)>
+            <details class="more" on:toggle=move |event| crate::signals::track_open(&event, wanted)>
                 <summary><h3 id="search-title">{text::FASTEST_THAT_FITS}</h3></summary>
                 <p class="quiet">{text::SEARCH_ABOUT}</p>
                 <div class="actions"><button type="button" on:click=press>{name}</button></div>
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_search_says_how_far_it_is_and_ends_with_a_front() {
+    fn a_search_reports_progress_and_ends_with_a_front() {
         let mut scenario = Scenario::default();
         scenario.model.dims = [
             ("layers".to_string(), 1),

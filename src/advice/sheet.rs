@@ -1,4 +1,4 @@
-//! A table on its way from a worker to the page, as lines of text.
+//! A table that the worker sends to the page as lines of text.
 
 use std::cmp::Ordering;
 
@@ -11,16 +11,16 @@ use headroom_scenario::share;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     Text(String),
-    /// What stands out, and what explains it more quietly.
+    /// A main text and a less prominent explanation.
     Note(String, String),
     Size(Bytes),
-    /// What a quantity was and what it becomes.
+    /// A quantity before and after.
     Change(Bytes, Bytes),
     /// A quantity, and how it is shown.
     Shown(f64, String),
 }
 
-/// By which column a table's rows stand, and whether the largest comes first.
+/// The column by which a table is sorted, and whether in descending order.
 pub type Order = (usize, bool);
 
 impl From<&str> for Cell {
@@ -34,31 +34,31 @@ impl From<String> for Cell {
     }
 }
 
-/// A row, and the scenario that pressing its button takes.
+/// A row, and the scenario that its button applies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub cells: Vec<Cell>,
     pub link: Option<String>,
 }
 
-/// What a job has to say.
+/// A job's output.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sheet {
     /// Sentences above the table.
     pub says: Vec<String>,
     pub rows: Vec<Row>,
-    /// What is folded away beneath the table: a title, and what is under it.
+    /// Collapsed notes below the table: a title and its lines.
     pub asides: Vec<(String, String)>,
-    /// Places of a drawing: memory, seconds, and whether it is the one that is proposed.
+    /// Points of a chart: memory, seconds, and whether it is the proposed one.
     pub points: Vec<(Bytes, f64, bool)>,
 }
 
 impl Sheet {
-    pub fn say(&mut self, text: impl Into<String>) {
+    pub fn line(&mut self, text: impl Into<String>) {
         self.says.push(text.into());
     }
 
-    pub fn aside(&mut self, title: String, text: String) {
+    pub fn note(&mut self, title: String, text: String) {
         self.asides.push((title, text));
     }
 
@@ -116,7 +116,7 @@ impl Sheet {
         sheet
     }
 
-    /// Puts the rows in order of a column; equal ones stay as they are.
+    /// Sorts the rows by a column; stable.
     pub fn sort(&mut self, (column, largest_first): Order) {
         let rows = std::mem::take(&mut self.rows);
         self.rows = sorted(rows, |a, b| {
@@ -128,7 +128,7 @@ impl Sheet {
     }
 }
 
-/// What all lists hold: said once above rows that show what differs.
+/// The items common to all lists: shown once above rows that show the differences.
 pub fn shared(lists: &[Vec<String>]) -> Vec<String> {
     let Some((first, rest)) = lists.split_first().filter(|(_, rest)| !rest.is_empty()) else {
         return Vec::new();
@@ -137,13 +137,13 @@ pub fn shared(lists: &[Vec<String>]) -> Vec<String> {
     first.iter().filter(everywhere).cloned().collect()
 }
 
-/// Text without what parts lines and cells.
+/// Text without line and cell separators.
 fn flat(text: &str) -> String {
     text.replace(['\t', '\n', '\u{1f}'], " ")
 }
 
 impl Row {
-    /// What tells it from the others.
+    /// The tag of the variant.
     pub fn key(&self) -> String {
         let cells: Vec<_> = self.cells.iter().map(Cell::write).collect();
         format!(
@@ -155,7 +155,7 @@ impl Row {
 }
 
 impl Cell {
-    /// Its main words.
+    /// Its main text.
     pub fn title(&self) -> String {
         match self {
             Self::Text(text) | Self::Note(text, _) | Self::Shown(_, text) => text.clone(),
@@ -193,20 +193,20 @@ impl Cell {
         })
     }
 
-    /// What rows are ordered by: a number, or words.
+    /// A sort key: a number, or text.
     fn key(&self) -> (Option<f64>, &str) {
         match self {
             Self::Text(text) => (text.parse().ok(), text),
             Self::Note(text, _) => (None, text),
             Self::Size(bytes) => (Some(bytes.get() as f64), ""),
-            // What saves most is the least.
+            // The largest saving is the smallest number.
             Self::Change(from, to) => (Some(to.get() as f64 - from.get() as f64), ""),
             Self::Shown(value, _) => (Some(*value), ""),
         }
     }
 }
 
-/// Numbers before words, for words in their place say that there is no number.
+/// Numbers before text: text means that there is no number.
 fn in_order(a: &Cell, b: &Cell, largest_first: bool) -> Ordering {
     let turned = |ordering: Ordering| {
         if largest_first {
@@ -229,7 +229,7 @@ mod tests {
 
     fn sample() -> Sheet {
         let mut sheet = Sheet::default();
-        sheet.say("a <b>\nc");
+        sheet.line("a <b>\nc");
         let size = Bytes::gib(2.0);
         sheet.row(
             Some(&Scenario::default()),
@@ -242,13 +242,13 @@ mod tests {
             ],
         );
         sheet.row(None, vec!["".into()]);
-        sheet.aside("too small".into(), "a\tb".into());
+        sheet.note("too small".into(), "a\tb".into());
         sheet.points = vec![(size, 0.25, true)];
         sheet
     }
 
     #[test]
-    fn a_sheet_crosses_as_lines() {
+    fn a_sheet_round_trips_as_lines() {
         let sheet = sample();
         let mut read = Sheet::read(&sheet.lines());
         assert_eq!(read.lines(), sheet.lines());
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_stand_in_order_and_what_has_no_number_last() {
+    fn rows_are_sorted_with_missing_values_last() {
         #[track_caller]
         fn check(order: Order, expected: &str) {
             let mut sheet = Sheet::default();
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_have_in_common_is_found() {
+    fn common_items_are_found() {
         let lists = |all: &[&[&str]]| -> Vec<Vec<String>> {
             all.iter()
                 .map(|list| list.iter().map(ToString::to_string).collect())

@@ -1,11 +1,11 @@
-//! How far the run can go in each direction: the largest batch, the longest sequence, the smallest card, and the rest.
+//! The limits of the run: the largest batch, the longest sequence, the smallest GPU, and so on.
 
-use super::Panel;
 use super::changes::refused;
+use super::panel::Panel;
 use super::sheet::{Cell, Sheet};
 use crate::text;
 use crate::worker::{JobKind, Work};
-use headroom_advice::{self as strategy, Goal, Slope, Unknown};
+use headroom_advice::{self as strategy, Goal, Slope, SolveFor};
 use headroom_core::estimate::{Estimate, Prediction, Unsupported, estimate};
 use headroom_scenario::{Case, Scenario, settings};
 
@@ -29,7 +29,7 @@ struct Job {
     scenario: Scenario,
     questions: Vec<Question>,
     sheet: Sheet,
-    /// What no value of is enough.
+    /// Settings of which no value is enough.
     none: Vec<String>,
 }
 
@@ -38,11 +38,11 @@ impl Job {
         let mut questions: Vec<Question> = vec![
             Box::new(smallest_memory),
             Box::new(smallest_card),
-            Box::new(fewest_cards),
+            Box::new(fewest_gpus),
             Box::new(fewest_checkpoints),
             Box::new(wanted_batch),
         ];
-        // Worked on from the end.
+        // A stack: processed from the end.
         questions.extend(
             unknowns(scenario)
                 .into_iter()
@@ -60,8 +60,8 @@ impl Job {
     }
 }
 
-/// What can be solved for: the settings that size a sample, and a model's dimensions that do.
-fn unknowns(scenario: &Scenario) -> Vec<(String, Unknown)> {
+/// What can be solved for: settings and model dimensions that determine a sample's size.
+fn unknowns(scenario: &Scenario) -> Vec<(String, SolveFor)> {
     const SETTINGS: [&str; 3] = ["data.micro_batch", "data.sequence", "training.lora.rank"];
     const DIMS: [&str; 6] = ["img", "peaks", "bins", "edges", "nodes", "frames"];
     let settings = SETTINGS
@@ -71,18 +71,18 @@ fn unknowns(scenario: &Scenario) -> Vec<(String, Unknown)> {
         .map(|setting| {
             (
                 setting.label.to_ascii_lowercase(),
-                Unknown::Setting(setting),
+                SolveFor::Setting(setting),
             )
         });
     let dims = DIMS
         .iter()
-        .filter_map(|name| Some(((*name).to_string(), Unknown::named(name, scenario)?)));
+        .filter_map(|name| Some(((*name).to_string(), SolveFor::named(name, scenario)?)));
     settings.chain(dims).collect()
 }
 
 fn largest(
     scenario: &Scenario,
-    (name, unknown): &(String, Unknown),
+    (name, unknown): &(String, SolveFor),
 ) -> Result<Vec<Answer>, Unsupported> {
     // Image sides stay multiples of a patch.
     let multiple = if name == "img" { 32 } else { 1 };
@@ -96,7 +96,7 @@ fn largest(
     Ok(vec![(text::largest_of(name), answer, run)])
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "all questions have one form")]
+#[expect(clippy::unnecessary_wraps, reason = "all questions have one signature")]
 fn smallest_card(scenario: &Scenario) -> Result<Vec<Answer>, Unsupported> {
     let found = strategy::smallest_gpu(scenario, Goal::default());
     let answer = found.as_ref().map_or(text::NONE_FITS, |(gpu, _)| gpu.name);
@@ -104,14 +104,14 @@ fn smallest_card(scenario: &Scenario) -> Result<Vec<Answer>, Unsupported> {
     Ok(vec![(text::SMALLEST_CARD.into(), answer.into(), run)])
 }
 
-/// Below what the run reserves, for an allocator that is refused gives back what it does not use.
+/// Less than the run reserves, because the allocator frees unused blocks when cudaMalloc fails.
 fn smallest_memory(scenario: &Scenario) -> Result<Vec<Answer>, Unsupported> {
     let found = Prediction::new(scenario.clone()).smallest_card()?;
     let answer = found.map_or(text::NONE_FITS.into(), |card| Cell::Size(card.usable));
     Ok(vec![(text::LEAST_MEMORY.into(), answer, None)])
 }
 
-fn fewest_cards(scenario: &Scenario) -> Result<Vec<Answer>, Unsupported> {
+fn fewest_gpus(scenario: &Scenario) -> Result<Vec<Answer>, Unsupported> {
     let found = strategy::fewest_gpus(scenario, Goal::default())?;
     let answer = found.as_ref().map_or_else(
         || text::NONE_FITS.into(),
@@ -178,7 +178,7 @@ impl Work for Job {
     fn lines(&self) -> Vec<String> {
         let mut sheet = self.sheet.clone();
         if !self.none.is_empty() {
-            sheet.say(text::none_enough(&self.none.join(", ")));
+            sheet.line(text::none_enough(&self.none.join(", ")));
         }
         sheet.lines()
     }
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_value_of_is_enough_is_said_once() {
+    fn settings_without_a_fitting_value_are_listed_once() {
         let sheet = asked(|scenario| scenario.hardware.memory_mib = 700);
         assert_eq!(sheet.says.len(), 1);
         assert!(

@@ -1,15 +1,15 @@
-//! Many steps with batches as they come: what is held beyond what is allocated, step by step.
+//! Many steps with varying batches: reserved and allocated memory, step by step.
 
 use leptos::prelude::*;
 
 use super::changes::Once;
-use super::follow_wishes;
 use super::sheet::{Cell, Sheet};
 use super::table::SheetTable;
+use crate::follow::follow_preferences;
+use crate::preferences::Limits;
 use crate::saves::Saves;
 use crate::session::Session;
 use crate::signals::memo;
-use crate::wishes::Limits;
 use crate::worker::{Helper, JobKind};
 use crate::{chart, saves, text};
 use headroom_base::units::Bytes;
@@ -19,21 +19,21 @@ use headroom_scenario::Scenario;
 
 pub const KIND: JobKind = JobKind {
     id: "steps",
-    start: |scenario, limits| Once::start(scenario, limits, gone_through),
+    start: |scenario, limits| Once::start(scenario, limits, many_steps),
 };
 
-/// Enough to see what comes to be held; each size that is new is a run of the network.
+/// Enough for reserved memory to level off; each new size costs a run of the network.
 const STEPS: usize = 40;
 
-/// The steps in which more came to be held as rows, and all of them as points: what is held is marked.
-fn gone_through(scenario: &Scenario, _: Limits) -> Result<Sheet, Unsupported> {
+/// The steps that increased reserved memory as rows, and all steps as points, with reserved memory marked.
+fn many_steps(scenario: &Scenario, _: Limits) -> Result<Sheet, Unsupported> {
     let prediction = Prediction::new(scenario.clone());
     let sequence = prediction.many_steps(STEPS)?;
     let all = sequence.on(Card::UNLIMITED, &scenario.runtime);
     let mut sheet = Sheet::default();
-    sheet.say(text::many_steps(STEPS, all.allocated(), all.reserved()));
+    sheet.line(text::many_steps(STEPS, all.allocated(), all.reserved()));
     let on_card = sequence.on(own_card(&prediction.case()), &scenario.runtime);
-    sheet.say(match on_card.failure {
+    sheet.line(match on_card.failure {
         Some((step, _)) => text::step_fails(step + 1, on_card.retries),
         None => text::steps_run(on_card.retries),
     });
@@ -54,13 +54,13 @@ fn gone_through(scenario: &Scenario, _: Limits) -> Result<Sheet, Unsupported> {
 
 const HEAD: &[&str] = &["Step", "Batch size", "Allocated", "Reserved"];
 
-/// What the allocator reserves over many steps, drawn and in numbers.
+/// Reserved memory over many steps, as a chart and a table.
 #[component]
 pub fn ManySteps(width: ReadSignal<u32>) -> impl IntoView {
     let session = Session::current();
     let helper = Helper::new(KIND.id);
     let open = RwSignal::new(false);
-    follow_wishes(session, helper, move || open.get());
+    follow_preferences(session, helper, move || open.get());
     let sheet = memo(move || helper.reply.with(|reply| Sheet::read(&reply.lines)));
     let usable = move || session.estimate.get().and_then(|estimate| estimate.usable);
     let size = move || chart::size(width.get());
@@ -80,7 +80,7 @@ pub fn ManySteps(width: ReadSignal<u32>) -> impl IntoView {
     };
     view! {
         <section class="panel" aria-labelledby="steps-title" data-testid="steps" class:stale=move || session.stale.get()>
-            <details class="more" on:toggle=move |event| super::tell_open(&event, open)>
+            <details class="more" on:toggle=move |event| crate::signals::track_open(&event, open)>
                 <summary><h3 id="steps-title">{text::MANY_STEPS}</h3></summary>
                 <p class="quiet">{text::MANY_STEPS_ABOUT}</p>
                 <figure class="chart">
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_of_many_sizes_say_what_comes_to_be_held() {
+    fn varying_steps_report_reserved_memory() {
         let mut scenario = Scenario::default();
         for (name, value) in [
             ("dims", "layers=1,hidden=64,heads=2,vocab=100"),
@@ -113,7 +113,7 @@ mod tests {
         ] {
             headroom_scenario::settings::set(&mut scenario, name, value).unwrap();
         }
-        let sheet = gone_through(&scenario, Limits::default()).unwrap();
+        let sheet = many_steps(&scenario, Limits::default()).unwrap();
         assert_eq!(sheet.points.len(), 2 * STEPS);
         assert!(
             sheet.says.len() == 2 && sheet.rows.len() > 1,

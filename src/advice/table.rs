@@ -1,4 +1,4 @@
-//! A sheet as a table: rows that can be taken, columns that can be sorted, ten rows before more.
+//! A sheet as a table: rows that can be applied, sortable columns, ten rows at first.
 
 use leptos::prelude::*;
 
@@ -8,16 +8,16 @@ use crate::{browser, compare, text};
 use headroom_base::units::UnitStyle;
 use headroom_scenario::share;
 
-/// Rows that are shown before somebody asks for more.
+/// Rows shown at first.
 const FIRST: usize = 10;
 
-/// The sentences, the table and what is folded beneath it.
+/// The sentences, the table and its collapsed notes.
 #[component]
 pub fn SheetTable(
     #[prop(into)] sheet: Signal<Sheet>,
     head: &'static [&'static str],
     #[prop(optional)] sortable: bool,
-    /// The element that takes the keyboard once a row has been taken: its button may be gone by then.
+    /// The element that gets the focus once a row is applied: its button may be gone by then.
     focus: &'static str,
 ) -> impl IntoView {
     let order = RwSignal::new(None::<Order>);
@@ -29,7 +29,7 @@ pub fn SheetTable(
             .collect_view()
     };
     let count = Memo::new(move |_| sheet.with(|sheet| sheet.rows.len()));
-    // Headings that sort can hold the keyboard: they stay while rows are computed anew.
+    // Sortable headings can have the focus: they stay while rows are recomputed.
     let is_shown = Memo::new(move |before: Option<&bool>| {
         let stays = sortable && before == Some(&true);
         sheet.with(|sheet| !sheet.rows.is_empty() || stays && sheet.says.is_empty())
@@ -51,7 +51,7 @@ pub fn SheetTable(
             None => "none",
         };
         let press = move |_| {
-            // The same column again turns the order round.
+            // The same column again reverses the order.
             let largest_first = order.get_untracked() == Some((column, false));
             order.set(Some((column, largest_first)));
         };
@@ -111,7 +111,7 @@ fn OneRow(row: Row, head: &'static [&'static str], focus: &'static str) -> impl 
     let last = row.cells.len().saturating_sub(1);
     let title = row.cells.first().map(Cell::title).unwrap_or_default();
     let cell = |(column, cell): (usize, Cell)| {
-        // The last cell of a short row takes the place of those it has not.
+        // The last cell of a short row spans the missing ones.
         let span = if column == last {
             head.len().saturating_sub(column).max(1)
         } else {
@@ -129,7 +129,7 @@ fn OneRow(row: Row, head: &'static [&'static str], focus: &'static str) -> impl 
     let cells = row.cells.into_iter().enumerate().map(cell).collect_view();
     let apply = row.link.map(|link| {
         let take = move |_| {
-            session.try_out(share::read(&link).scenario);
+            session.apply(share::read(&link).scenario);
             browser::focus_soon(focus.into());
         };
         let name = format!("{} {title}", text::APPLY);

@@ -1,4 +1,4 @@
-//! One module or one layer: its tensors at the peak, what they look like, and what keeps them.
+//! One module or layer: its tensors at the peak, their shapes, and what keeps them alive.
 
 use leptos::prelude::*;
 
@@ -11,7 +11,7 @@ use headroom_base::units::{Bytes, UnitStyle};
 use headroom_core::estimate::{At, Prediction, TensorDetail};
 use headroom_core::tape::DType;
 
-/// One module's or one layer's tensors, as they look.
+/// The tensors of one module or layer.
 #[component]
 pub fn Inside() -> impl IntoView {
     let session = Session::current();
@@ -20,7 +20,7 @@ pub fn Inside() -> impl IntoView {
         session.settled.with(places).unwrap_or_default()
     });
     let chosen = RwSignal::new(String::new());
-    // Another network has other modules: the first layer is then as good as any.
+    // If the network changed and has no such module, show the first layer.
     let module = memo(move || {
         let chosen = chosen.get();
         places.with(|all| {
@@ -70,7 +70,7 @@ pub fn Inside() -> impl IntoView {
     }
 }
 
-/// Where one can look: each layer of a row of equal ones, and every module that holds something.
+/// The selectable modules: every layer of a stack, and every module with live tensors.
 pub fn places(prediction: &Prediction) -> Vec<String> {
     let groups = prediction.tensors(At::Peak).unwrap_or_default();
     let layer = |module: &str| Some(format!("{}.*", module.split_once(".*.")?.0));
@@ -79,7 +79,7 @@ pub fn places(prediction: &Prediction) -> Vec<String> {
     distinct(places.flatten().filter(|place| !place.is_empty()))
 }
 
-/// The tensors that are alive inside a module at the peak: what they look like, and why they are there.
+/// The tensors alive inside a module at the peak: their shapes, and why they are kept.
 pub fn tensors(
     prediction: &Prediction,
     module: &str,
@@ -95,7 +95,7 @@ pub fn tensors(
     let mut rows: Vec<_> = all
         .iter()
         .take(MOST)
-        .map(|tensor| words(tensor, units))
+        .map(|tensor| cells(tensor, units))
         .collect();
     if rest > Bytes::ZERO {
         let mut row = vec![String::new(); 7];
@@ -106,7 +106,7 @@ pub fn tensors(
     Some(rows)
 }
 
-fn words(detail: &TensorDetail, units: UnitStyle) -> Vec<String> {
+fn cells(detail: &TensorDetail, units: UnitStyle) -> Vec<String> {
     let TensorDetail {
         group,
         shape,
@@ -140,7 +140,7 @@ mod tests {
     use headroom_scenario::Scenario;
 
     #[test]
-    fn a_layer_can_be_looked_into() {
+    fn a_layer_shows_its_tensors() {
         let prediction = Prediction::new(Scenario::default());
         let places = places(&prediction);
         assert!(places.contains(&"transformer.h.*".into()) && !places.contains(&String::new()));

@@ -4,7 +4,7 @@ use crate::gauge::{Piece, pieces};
 use headroom_base::units::{Bytes, UnitStyle};
 use headroom_core::estimate::Estimate;
 
-/// One line of the table, in words.
+/// One line of the table, as text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
     pub piece: Piece,
@@ -24,7 +24,7 @@ pub fn lines(estimate: &Estimate, units: UnitStyle) -> Vec<Line> {
         .collect()
 }
 
-/// A part of the whole in percent.
+/// A share in percent.
 pub fn share(part: Bytes, whole: Bytes) -> String {
     match part.get() as f64 / whole.get().max(1) as f64 * 100.0 {
         percent if percent > 0.0 && percent < 0.1 => "< 0.1 %".into(),

@@ -1,4 +1,4 @@
-//! The breakdown: the gauge and the table that names its parts, explains each and holds the same numbers.
+//! The breakdown: the gauge, and a table with the same numbers that explains each part.
 
 mod inside;
 pub(super) mod lines;
@@ -24,7 +24,7 @@ use inside::Inside;
 use lines::{Line, lines, share};
 use modules::Modules;
 
-/// The tensors of a part: each kind in words, and the smaller ones together.
+/// The tensors of a part: one line per kind, the smaller ones together.
 pub fn tensors(
     prediction: &Prediction,
     piece: Piece,
@@ -119,7 +119,7 @@ fn SaveGauge() -> impl IntoView {
     }
 }
 
-/// The table that names the parts; each opens to why it is there and what it is made of.
+/// The table of parts; each expands to its explanation and its tensors.
 #[component]
 fn Parts(pointed: RwSignal<&'static str>) -> impl IntoView {
     let session = Session::current();
@@ -150,10 +150,10 @@ fn Parts(pointed: RwSignal<&'static str>) -> impl IntoView {
                 </tr>
             </thead>
             <tbody on:pointerleave=move |_| pointed.set("")>
-                // A row stays, with its keyboard, while its numbers change.
+                // A row keeps its element, and so the focus, while its numbers change.
                 <For
                     each=move || shown.with(|lines| lines.iter().map(|line| line.piece).collect::<Vec<_>>())
-                    key=|piece| piece.words().0
+                    key=|piece| piece.describe().0
                     let:piece
                 >
                     <PartRow piece shown opened pointed/>
@@ -170,7 +170,7 @@ fn Parts(pointed: RwSignal<&'static str>) -> impl IntoView {
     }
 }
 
-/// One part, and beneath it, where it is open, why it is there and what it is made of.
+/// One part, and below it, if expanded, its explanation and its tensors.
 #[component]
 fn PartRow(
     piece: Piece,
@@ -179,7 +179,7 @@ fn PartRow(
     pointed: RwSignal<&'static str>,
 ) -> impl IntoView {
     let session = Session::current();
-    let (id, label, why) = piece.words();
+    let (id, label, why) = piece.describe();
     let read = move |read: fn(&Line) -> &String| {
         shown.with(|lines| {
             let line = lines.iter().find(|line| line.piece == piece);
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_lists_the_tensors_it_is_made_of() {
+    fn a_part_lists_its_tensors() {
         let piece = Piece::Tensor(headroom_core::estimate::Category::Parameters);
         let prediction = Prediction::new(Scenario::default());
         let listed = tensors(&prediction, piece, UnitStyle::Binary).unwrap();

@@ -1,4 +1,4 @@
-//! The same memory by module: a flame view, and a table that walks the tree with it.
+//! The same memory by module: an icicle chart, and a table that follows it through the tree.
 
 use leptos::prelude::*;
 
@@ -12,13 +12,13 @@ use crate::text;
 use headroom_base::units::UnitStyle;
 use headroom_core::estimate::At;
 
-/// How many levels the flame view shows at once.
+/// The number of levels in the chart.
 const LEVELS: usize = 5;
-/// The height of a level, and the size of its type, in pixels.
+/// The height of a level and its font size, in pixels.
 const LEVEL: usize = 24;
 const TYPE: f64 = 11.0;
 
-/// The tree from the node that was chosen on.
+/// The tree below the selected node.
 #[component]
 pub fn Modules() -> impl IntoView {
     let session = Session::current();
@@ -30,7 +30,7 @@ pub fn Modules() -> impl IntoView {
         };
         session.settled.with(tree).unwrap_or_default()
     });
-    // Another network has other modules: as much of the path as there is holds.
+    // If the network changed, the existing part of the path.
     let path = RwSignal::new(Vec::<String>::new());
     view! {
         <Crumbs path/>
@@ -39,10 +39,10 @@ pub fn Modules() -> impl IntoView {
     }
 }
 
-/// Where the keyboard goes on when another node is shown.
+/// The element that gets the focus when another node is shown.
 const LAST_CRUMB: &str = ".crumbs button:last-child";
 
-/// The way to the node, each step of it a button back.
+/// Breadcrumbs: every ancestor of the node is a button.
 #[component]
 fn Crumbs(path: RwSignal<Vec<String>>) -> impl IntoView {
     let crumb = move |(depth, name): (usize, String)| {
@@ -116,7 +116,7 @@ fn Flame(tree: Memo<Node>, path: RwSignal<Vec<String>>) -> impl IntoView {
         let deepest = tiles.with(|tiles| tiles.iter().map(|tile| tile.depth + 1).max());
         (deepest.unwrap_or(1) * LEVEL).to_string()
     };
-    // The table beneath holds the same and can be worked by keyboard.
+    // The table below has the same content and works by keyboard.
     view! {
         <svg class="flame" aria-hidden="true" width="100%" height=height data-testid="flame">
             {move || tiles.get().into_iter().map(draw).collect_view()}
@@ -124,7 +124,7 @@ fn Flame(tree: Memo<Node>, path: RwSignal<Vec<String>>) -> impl IntoView {
     }
 }
 
-/// What is directly in the node; what has an inside opens.
+/// The node's children; those with children of their own open on a click.
 #[component]
 fn Rows(tree: Memo<Node>, path: RwSignal<Vec<String>>) -> impl IntoView {
     let session = Session::current();
@@ -176,7 +176,7 @@ fn Rows(tree: Memo<Node>, path: RwSignal<Vec<String>>) -> impl IntoView {
     }
 }
 
-/// One child of a node, in words.
+/// One child of a node, as text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub name: String,
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_small_children_are_one_row() {
+    fn small_children_are_merged_into_one_row() {
         let child = |at: u64| Node {
             name: at.to_string(),
             bytes: headroom_base::units::Bytes::mib(at),

@@ -5,19 +5,19 @@ use headroom_base::order::sorted;
 use headroom_base::units::Bytes;
 use headroom_core::estimate::TensorGroup;
 
-/// A module with what is in it, or a tensor.
+/// A module with its children, or a tensor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node {
     pub name: String,
     pub bytes: Bytes,
-    /// How many tensors there are in it.
+    /// The number of tensors in it.
     pub count: u64,
     /// The largest first.
     pub children: Vec<Node>,
 }
 
 impl Node {
-    /// The whole of what is alive, by module; layers that differ only by their number are one.
+    /// All live memory by module; layers that differ only by their index are merged.
     pub fn of(groups: &[TensorGroup]) -> Self {
         let mut root = Self::default();
         for group in groups {
@@ -60,7 +60,7 @@ impl Node {
         }
     }
 
-    /// The node at a path of names, or as far as that leads.
+    /// The node at a path of names, or at its longest existing prefix.
     pub fn at(&self, path: &[String]) -> &Self {
         let next = path.first().and_then(|name| {
             let mut children = self.children.iter();
@@ -73,7 +73,7 @@ impl Node {
     }
 }
 
-/// The names of a path; the number of a layer belongs to the list it is in.
+/// The names of a path; a layer's index belongs to the name of its list.
 fn segments(module: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for name in module.split('.') {
@@ -88,7 +88,7 @@ fn segments(module: &str) -> Vec<String> {
     names
 }
 
-/// One box of a flame view, in percent of its width.
+/// One box of the chart, in percent of its width.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tile {
     pub path: Vec<String>,
@@ -97,22 +97,22 @@ pub struct Tile {
     pub depth: usize,
     pub start: f64,
     pub width: f64,
-    /// Something lies within it.
+    /// Whether it has children.
     pub opens: bool,
 }
 
-/// Boxes narrower than this share of the width are not drawn.
+/// Narrower boxes, in percent of the width, are not drawn.
 const THINNEST: f64 = 0.25;
 
-/// Every node to so many levels beneath the root, as boxes under their parents.
+/// Every node down to a number of levels below the root, as boxes under their parents.
 pub fn flame(root: &Node, path: &[String], levels: usize) -> Vec<Tile> {
     let mut tiles = Vec::new();
     let whole = root.bytes.get().max(1) as f64;
-    lay(root, path, whole, (0.0, 0, levels), &mut tiles);
+    lay_out(root, path, whole, (0.0, 0, levels), &mut tiles);
     tiles
 }
 
-fn lay(
+fn lay_out(
     node: &Node,
     path: &[String],
     whole: f64,
@@ -130,7 +130,7 @@ fn lay(
         }
         let mut inside = path.to_vec();
         inside.push(child.name.clone());
-        lay(child, &inside, whole, (start, depth + 1, levels), tiles);
+        lay_out(child, &inside, whole, (start, depth + 1, levels), tiles);
         tiles.push(Tile {
             path: inside,
             name: child.name.clone(),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn children_sum_to_their_parent_down_to_the_tensors() {
+    fn children_sum_to_their_parent() {
         fn check(node: &Node) {
             if node.children.is_empty() {
                 return;
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn boxes_lie_under_their_parents() {
+    fn boxes_are_below_their_parents() {
         let tiles = flame(&tree(), &[], 4);
         assert!(tiles.len() > 5);
         for tile in &tiles {

@@ -1,33 +1,33 @@
-//! Elements of the page that are found by a selector: what they show, and which of them has the keyboard.
+//! Elements of the page by selector or id: focus, scrolling and visibility.
 
 use leptos::prelude::{document, window};
 use leptos::reactive::spawn_local;
 use wasm_bindgen::JsCast;
 use web_sys::HtmlElement;
 
-use super::breathe;
+use super::yield_now;
 
-/// Moves the keyboard to the first element that the selector finds.
+/// Moves the focus to the first element that matches the selector.
 pub fn focus(selector: &str) {
     let found = document().query_selector(selector).ok().flatten();
     if let Some(element) = found.and_then(|element| element.dyn_into::<HtmlElement>().ok()) {
-        // Focus that is refused stays where it was.
+        // If refused, the focus stays where it was.
         let _ = element.focus();
     }
 }
 
-/// The same, once the page has been drawn anew.
+/// The same, once the page has been redrawn.
 pub fn focus_soon(selector: String) {
     spawn_local(async move {
-        breathe().await;
+        yield_now().await;
         focus(&selector);
     });
 }
 
-/// The same, where the element that had the keyboard is gone or takes it no longer.
+/// The same, if the focused element is gone or no longer focusable.
 pub fn catch_focus(selector: &'static str) {
     spawn_local(async move {
-        breathe().await;
+        yield_now().await;
         if document()
             .query_selector(":focus:not(:disabled)")
             .ok()
@@ -39,7 +39,7 @@ pub fn catch_focus(selector: &'static str) {
     });
 }
 
-/// Brings the element of that id to the top of what is in view, and gives it the keyboard.
+/// Scrolls to the element with this id, and focuses it.
 pub fn show(id: &str) {
     let element = document().get_element_by_id(id);
     if let Some(element) = element.and_then(|found| found.dyn_into::<HtmlElement>().ok()) {
@@ -49,17 +49,17 @@ pub fn show(id: &str) {
     }
 }
 
-/// Opens the folded element of that id, and shows it.
+/// Opens the `details` element with this id, and shows it.
 pub fn unfold(id: &str) {
     if let Some(element) = document().get_element_by_id(id) {
-        // An attribute of that name is never refused.
+        // This attribute name is always valid.
         let _ = element.set_attribute("open", "");
         element.scroll_into_view();
     }
     focus(&format!("[id='{id}'] > summary"));
 }
 
-/// Whether the element of that id begins in the upper half of the window, or above it.
+/// Whether the element with this id begins in the upper half of the window, or above it.
 pub fn is_above_middle(id: &str) -> bool {
     let height = window()
         .inner_height()

@@ -1,4 +1,4 @@
-//! What an event tells: where it happened, and what was typed, pressed or dropped there.
+//! Reads events: positions, attributes, text, files.
 
 use leptos::prelude::window;
 use leptos::reactive::spawn_local;
@@ -7,7 +7,7 @@ use wasm_bindgen::JsCast;
 use wasm_bindgen::prelude::Closure;
 use web_sys::{DragEvent, Element, Event, File, HtmlInputElement, PointerEvent};
 
-/// Where in the listening element's width a pointer is, from 0 to 1.
+/// The pointer's horizontal position in the listening element, from 0 to 1.
 pub fn across(event: &Event) -> Option<f64> {
     let event: &PointerEvent = event.unchecked_ref();
     let element: Element = event.current_target()?.dyn_into().ok()?;
@@ -16,7 +16,7 @@ pub fn across(event: &Event) -> Option<f64> {
     share.is_finite().then_some(share.clamp(0.0, 1.0))
 }
 
-/// An attribute of what a pointer is on; empty where it has none.
+/// An attribute of the element under the pointer; empty if it has none.
 pub fn attribute_under(event: &Event, name: &str) -> String {
     let element = event
         .target()
@@ -26,18 +26,18 @@ pub fn attribute_under(event: &Event, name: &str) -> String {
         .unwrap_or_default()
 }
 
-/// Selects the text of the field that an event is of: what is typed next takes its place.
+/// Selects the text of an event's field, so that typing replaces it.
 pub fn select_text(event: &Event) {
     if let Some(field) = field(event) {
         field.select();
     }
 }
 
-/// The same, once the field shows what the event made of it.
+/// The same, once the field has been updated by the event.
 pub fn select_text_soon(event: &Event) {
     if let Some(field) = field(event) {
         spawn_local(async move {
-            // Before the next key: the text of somebody who types on at once replaces the name.
+            // Before the next key event, so that fast typing replaces the name, too.
             tick().await;
             field.select();
         });
@@ -48,7 +48,7 @@ fn field(event: &Event) -> Option<HtmlInputElement> {
     event.target()?.dyn_into().ok()
 }
 
-/// Whether the folded part that an event is of is open now.
+/// Whether the `details` element of an event is open now.
 pub fn is_open(event: &Event) -> bool {
     let part = event
         .target()
@@ -56,7 +56,7 @@ pub fn is_open(event: &Event) -> bool {
     part.is_some_and(|part| part.has_attribute("open"))
 }
 
-/// The file that was chosen in a file field; the field forgets it, so that it can be chosen again.
+/// The file chosen in a file field, which is cleared so that the same file can be chosen again.
 pub fn chosen_file(event: &Event) -> Option<File> {
     let field: HtmlInputElement = event.target()?.dyn_into().ok()?;
     let file = field.files()?.get(0);
@@ -64,7 +64,7 @@ pub fn chosen_file(event: &Event) -> Option<File> {
     file
 }
 
-/// Hears of files that are dropped anywhere on the page.
+/// Listens for files dropped anywhere on the page.
 pub fn on_drop(hear: impl Fn(File) + 'static) {
     let allow = |event: DragEvent| event.prevent_default();
     let dropped = move |event: DragEvent| {
@@ -77,14 +77,14 @@ pub fn on_drop(hear: impl Fn(File) + 'static) {
     };
     let listen = |name: &str, heard: Closure<dyn Fn(DragEvent)>| {
         let heard = heard.into_js_value().unchecked_into();
-        // A window that takes no listeners takes no files.
+        // Without a listener, dropping files just does not work.
         let _ = window().add_event_listener_with_callback(name, &heard);
     };
     listen("dragover", Closure::new(allow));
     listen("drop", Closure::new(dropped));
 }
 
-/// Whether an event happened in a field, which has undo and keys of its own.
+/// Whether an event happened in a field, which has its own undo and keys.
 pub fn in_field(event: &Event) -> bool {
     let target = event
         .target()

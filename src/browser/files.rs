@@ -9,21 +9,21 @@ use web_sys::{
     HtmlImageElement, Url,
 };
 
-/// Puts text on the clipboard, then says whether that worked.
+/// Copies text to the clipboard, then reports whether that worked.
 pub fn copy(text: &str, done: impl FnOnce(bool) + 'static) {
     let promise = window().navigator().clipboard().write_text(text);
     spawn_local(async move { done(JsFuture::from(promise).await.is_ok()) });
 }
 
-/// Hands a file to the person.
+/// Downloads a text file.
 pub fn download(name: &str, kind: &str, contents: &str) {
-    // Each step can only fail where the browser forbids files; then nothing is saved and the browser says so.
+    // A step fails only if the browser forbids downloads, and then it says so itself.
     let _ = try_download(name, kind, contents);
 }
 
-/// Hands a file that is no text to the person.
+/// Downloads a binary file.
 pub fn download_bytes(name: &str, kind: &str, contents: &[u8]) {
-    // As for text.
+    // As for text files.
     let _ = try_download_bytes(name, kind, contents);
 }
 
@@ -60,10 +60,10 @@ fn save(name: &str, address: &str) -> Result<(), JsValue> {
     Ok(())
 }
 
-/// Hands a picture of a drawing to the person, twice as large as it is shown, for sharp screens and paper.
+/// Downloads a PNG of a drawing at twice its size, for high-resolution screens and print.
 pub fn download_png(name: &str, svg: &str, size: (u32, u32)) {
     let (name, svg) = (name.to_string(), svg.to_string());
-    // As for a file.
+    // As for text files.
     spawn_local(async move {
         let _ = try_download_png(&name, &svg, size).await;
     });
@@ -92,7 +92,7 @@ async fn try_download_png(
     save(name, &canvas.to_data_url()?)
 }
 
-/// Reads a file of at most so many bytes as text.
+/// Reads a file of at most `most` bytes as text.
 pub fn read_file(file: File, most: usize, then: impl FnOnce(Option<String>) + 'static) {
     if file.size() > most as f64 {
         then(None);
@@ -104,7 +104,7 @@ pub fn read_file(file: File, most: usize, then: impl FnOnce(Option<String>) + 's
     });
 }
 
-/// Reads a file of at most so many bytes as it is.
+/// Reads a file of at most `most` bytes.
 pub fn read_bytes(file: File, most: usize, then: impl FnOnce(Option<Vec<u8>>) + 'static) {
     if file.size() > most as f64 {
         then(None);

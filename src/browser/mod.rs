@@ -1,4 +1,4 @@
-//! What a browser owns: the document, the address, storage, the window. The rooms beside this hold the rest.
+//! Browser APIs: the document, the address, storage, the window; the submodules have the rest.
 
 mod elements;
 mod events;
@@ -18,18 +18,18 @@ use wasm_bindgen::{JsCast, JsValue};
 pub use web_sys::File;
 use web_sys::{Event, HtmlElement, Storage};
 
-/// A panic ends the program; say so on the page as well as in the console.
+/// Shows a panic, which ends the program, on the page and in the console.
 pub fn report_panics() {
     std::panic::set_hook(Box::new(|info| {
         console_error_panic_hook::hook(info);
         if let Some(note) = document().get_element_by_id("crashed") {
-            // A note that cannot be shown leaves the console's message.
+            // If the note cannot be shown, the console still has the message.
             let _ = note.remove_attribute("hidden");
         }
     }));
 }
 
-/// Empties the element of that id and hands it over.
+/// Empties the element with this id and returns it.
 pub fn clear(id: &str) -> Option<HtmlElement> {
     let place = document().get_element_by_id(id)?;
     place.set_inner_html("");
@@ -42,11 +42,11 @@ pub fn fragment() -> String {
     hash.trim_start_matches('#').to_string()
 }
 
-/// Writes the fragment without a new entry in the browser's history.
+/// Sets the fragment without a new history entry.
 pub fn replace_fragment(fragment: &str) {
     let address = format!("#{fragment}");
     if let Ok(history) = window().history() {
-        // A browser that refuses (too many writes in a row) keeps the older link until the next change.
+        // If the browser refuses (too many writes in a row), the old link stays until the next change.
         let _ = history.replace_state_with_url(&JsValue::NULL, "", Some(&address));
     }
 }
@@ -58,24 +58,24 @@ pub fn address(fragment: &str) -> String {
     format!("{page}#{fragment}")
 }
 
-/// Small settings of the page itself; absent where storage is blocked.
+/// A setting of the page in local storage; `None` if storage is blocked.
 pub fn stored(key: &str) -> Option<String> {
     storage()?.get_item(key).ok()?
 }
 
-/// Keeps a small setting; `false` where the browser refuses.
+/// Stores a setting of the page; `false` if the browser refuses.
 pub fn store(key: &str, value: &str) -> bool {
     storage().is_some_and(|storage| storage.set_item(key, value).is_ok())
 }
 
-/// The same for this tab alone.
+/// The same for this tab only.
 pub fn stored_in_tab(key: &str) -> Option<String> {
     tab_storage()?.get_item(key).ok()?
 }
 
 pub fn store_in_tab(key: &str, value: &str) {
     if let Some(storage) = tab_storage() {
-        // A tab without storage still has its address.
+        // Without storage the tab still has its address.
         let _ = storage.set_item(key, value);
     }
 }
@@ -88,34 +88,34 @@ fn storage() -> Option<Storage> {
     window().local_storage().ok().flatten()
 }
 
-/// Chooses light or dark for the whole document; anything else leaves it to the system.
+/// Sets the theme to light or dark; anything else means the system's.
 pub fn set_theme(theme: &str) {
     let Some(root) = document().document_element() else {
         return;
     };
-    // Both calls only fail for names that are not attribute names.
+    // Both calls only fail for invalid attribute names.
     let _ = match theme {
         "light" | "dark" => root.set_attribute("data-theme", theme),
         _ => root.remove_attribute("data-theme"),
     };
 }
 
-/// The window's width in steps, so that a drawing is made anew only now and then.
+/// The window's width, rounded, so that charts are not redrawn on every resize event.
 pub fn width() -> u32 {
     const STEP: f64 = 40.0;
     let width = window().inner_width().ok().and_then(|width| width.as_f64());
     ((width.unwrap_or(1280.0) / STEP).floor() * STEP) as u32
 }
 
-/// Prints, once what paper alone has was written; the browser's own command gives notice by itself.
+/// Prints, after rendering the print-only parts; the browser's own print command fires the event itself.
 pub fn print() {
     if let Ok(notice) = Event::new("beforeprint") {
-        // Nobody can cancel this notice.
+        // This event cannot be cancelled.
         let _ = window().dispatch_event(&notice);
     }
     spawn_local(async {
-        breathe().await;
-        // A browser without printing has no other answer than silence.
+        yield_now().await;
+        // A browser without printing does nothing.
         let _ = window().print();
     });
 }

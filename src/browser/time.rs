@@ -8,49 +8,49 @@ use wasm_bindgen::prelude::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 
-/// Lets the browser draw and take input before the work goes on; a page and a worker both have this timer.
-pub async fn breathe() {
+/// Yields to the browser's event loop, in a page or a worker.
+pub async fn yield_now() {
     let soon = js_sys::Promise::new(&mut |resolve, _| {
         let timer = Reflect::get(&js_sys::global(), &"setTimeout".into());
         let set = timer.and_then(JsCast::dyn_into::<Function>);
-        // Without a timer the work goes on at the next turn anyway.
+        // Without a timer the work continues in the next microtask anyway.
         let _ = match set {
             Ok(set) => set.call1(&JsValue::NULL, &resolve),
             Err(_) => resolve.call0(&JsValue::NULL),
         };
     });
-    // The promise has no way to fail.
+    // The promise never rejects.
     let _ = JsFuture::from(soon).await;
 }
 
-/// Waits until the browser has painted what is on the page, which it does where somebody looks at it.
+/// Waits until the browser has painted the page; a hidden page is not painted.
 pub async fn painted() {
     if document().hidden() {
-        return breathe().await;
+        return yield_now().await;
     }
     let next = js_sys::Promise::new(&mut |resolve, _| {
-        // Without frames there is nothing to wait for.
+        // Without animation frames there is nothing to wait for.
         if window().request_animation_frame(&resolve).is_err() {
             let _ = resolve.call0(&JsValue::NULL);
         }
     });
-    // As below: the frame is drawn behind what its notice calls.
+    // The frame is painted after its callbacks.
     let _ = JsFuture::from(next).await;
-    breathe().await;
+    yield_now().await;
 }
 
-/// Waits for the module's second part, which is fetched when the first answer is painted: what is drawn or worked out
-/// from then on may be in there. Gives that part, for a worker.
-pub async fn whole() -> JsValue {
+/// Waits for the module's second part, which is fetched once the first answer is painted and has most other code. Returns
+/// that part, for a worker.
+pub async fn second_part() -> JsValue {
     let promise = Reflect::get(&js_sys::global(), &"whole".into());
     match promise.and_then(JsCast::dyn_into::<js_sys::Promise>) {
         Ok(promise) => JsFuture::from(promise).await.unwrap_or_default(),
-        // It is in one part.
+        // The module is not split.
         Err(_) => JsValue::UNDEFINED,
     }
 }
 
-/// The text of a catalogue model's recorded graph, from the page's own address; `None` where it does not come.
+/// Fetches the text of a catalogue model's recorded graph from the page's own origin; `None` if that fails.
 pub async fn recorded_graph(id: &str) -> Option<String> {
     let ask = Reflect::get(&js_sys::global(), &"recordedGraph".into()).ok()?;
     let promise = ask
@@ -61,8 +61,7 @@ pub async fn recorded_graph(id: &str) -> Option<String> {
     JsFuture::from(promise).await.ok()?.as_string()
 }
 
-/// A timer that can be set again and again. It has one listener for as long as it lives: a listener for each time would
-/// stay, with all that it holds, until the browser cleans up.
+/// A reusable timer. It has one closure for its whole life: a closure per call would leak until the browser collects it.
 pub struct Timer {
     ring: Closure<dyn FnMut()>,
     delay: i32,
@@ -70,7 +69,7 @@ pub struct Timer {
 }
 
 impl Timer {
-    /// Rings so many milliseconds after it was set last.
+    /// Fires this many milliseconds after it was last set.
     pub fn new(delay: i32, ring: Box<dyn FnMut()>) -> Self {
         Self {
             ring: Closure::wrap(ring),
@@ -79,7 +78,7 @@ impl Timer {
         }
     }
 
-    /// Sets it, or sets it anew.
+    /// Sets or resets it.
     pub fn set(&self) {
         self.stop();
         let ring = self.ring.as_ref().unchecked_ref();
@@ -100,12 +99,12 @@ impl Drop for Timer {
     }
 }
 
-/// Milliseconds since some moment.
+/// Milliseconds since an arbitrary origin.
 pub fn now() -> f64 {
     js_sys::Date::now()
 }
 
-/// The day, such as `2026-01-02`.
+/// The date, such as `2026-01-02`.
 pub fn today() -> String {
     let now = js_sys::Date::new_0().to_iso_string();
     now.slice(0, 10).into()

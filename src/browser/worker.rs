@@ -1,4 +1,4 @@
-//! The worker: a second copy of this module off the page's thread, which hears and says text.
+//! The worker: a second instance of this module off the page's thread, which exchanges text messages.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,12 +9,12 @@ use wasm_bindgen::prelude::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{DedicatedWorkerGlobalScope, MessageEvent, Url, Worker, WorkerOptions, WorkerType};
 
-/// Whether this is a worker's copy of the module, which has no page.
+/// Whether this is the worker's instance of the module, which has no page.
 pub fn in_worker() -> bool {
     web_sys::window().is_none()
 }
 
-/// In a worker: hears requests, and says that it does.
+/// In a worker: listens for requests, and announces that it is ready.
 pub fn on_request(hear: impl Fn(String) + 'static) {
     let Ok(scope) = js_sys::global().dyn_into::<DedicatedWorkerGlobalScope>() else {
         return;
@@ -23,32 +23,32 @@ pub fn on_request(hear: impl Fn(String) + 'static) {
     answer(READY);
 }
 
-/// In a worker: says something to the page.
+/// In a worker: sends a message to the page.
 pub fn answer(text: &str) {
     if let Ok(scope) = js_sys::global().dyn_into::<DedicatedWorkerGlobalScope>() {
-        // A page that is gone needs no answer.
+        // A closed page needs no answer.
         let _ = scope.post_message(&text.into());
     }
 }
 
-/// What a worker says when it has started.
+/// The message of a worker that has started.
 const READY: &str = "";
 
-/// Who hears requests.
-enum Hearer {
-    /// A worker that has not said yet that it is ready, and what it will be asked then.
+/// The state of the worker.
+enum WorkerState {
+    /// Not ready yet: the queued requests.
     Waiting(Vec<String>),
     Worker(Worker),
-    /// The browser gives none.
-    Nobody,
+    /// The browser cannot start one.
+    Unavailable,
 }
 
 thread_local! {
-    static HEARER: RefCell<Hearer> = const { RefCell::new(Hearer::Waiting(Vec::new())) };
+    static STATE: RefCell<WorkerState> = const { RefCell::new(WorkerState::Waiting(Vec::new())) };
 }
 
-/// Starts a worker on this page's own module, both of its parts, and hears what it says. Where the browser refuses, `refused`
-/// takes what was asked by then.
+/// Starts a worker on this page's own module, both of its parts, and calls `hear` with its messages. If the browser
+/// refuses, `refused` gets the requests queued so far.
 pub fn start_worker(
     later: &JsValue,
     hear: impl Fn(String) + 'static,
@@ -61,15 +61,15 @@ pub fn start_worker(
     }
 }
 
-/// There will be no worker: what waits for one is done otherwise. One that has started stays, whatever it stumbles over.
+/// There will be no worker: queued requests are handled otherwise. A worker that has started stays, whatever errors it has.
 fn give_up(refused: &dyn Fn(String)) {
-    let requests = HEARER.with_borrow_mut(|hearer| match hearer {
-        Hearer::Waiting(requests) => {
+    let requests = STATE.with_borrow_mut(|hearer| match hearer {
+        WorkerState::Waiting(requests) => {
             let requests = std::mem::take(requests);
-            *hearer = Hearer::Nobody;
+            *hearer = WorkerState::Unavailable;
             requests
         }
-        Hearer::Worker(_) | Hearer::Nobody => Vec::new(),
+        WorkerState::Worker(_) | WorkerState::Unavailable => Vec::new(),
     });
     requests.into_iter().for_each(refused);
 }
@@ -92,8 +92,8 @@ fn try_start_worker(
     let ready = worker.clone();
     worker.set_onmessage(Some(&listener(move |text| {
         if text == READY {
-            let before = HEARER.replace(Hearer::Worker(ready.clone()));
-            if let Hearer::Waiting(requests) = before {
+            let before = STATE.replace(WorkerState::Worker(ready.clone()));
+            if let WorkerState::Waiting(requests) = before {
                 for text in &requests {
                     request(text);
                 }
@@ -102,7 +102,7 @@ fn try_start_worker(
             hear(text);
         }
     })));
-    // A script that cannot be loaded says so later.
+    // A script that cannot be loaded fires an error event later.
     let failed = Closure::<dyn Fn()>::new(move || give_up(&*refused));
     worker.set_onerror(Some(failed.into_js_value().unchecked_ref()));
     let start = Object::new();
@@ -112,19 +112,19 @@ fn try_start_worker(
     worker.post_message(&start)
 }
 
-/// Asks the worker, or will when it is ready; `false` where there is none.
+/// Sends a request to the worker, or queues it until it is ready; `false` if there is none.
 pub fn request(text: &str) -> bool {
-    HEARER.with_borrow_mut(|hearer| match hearer {
-        Hearer::Waiting(requests) => {
+    STATE.with_borrow_mut(|hearer| match hearer {
+        WorkerState::Waiting(requests) => {
             requests.push(text.into());
             true
         }
-        Hearer::Worker(worker) => worker.post_message(&text.into()).is_ok(),
-        Hearer::Nobody => false,
+        WorkerState::Worker(worker) => worker.post_message(&text.into()).is_ok(),
+        WorkerState::Unavailable => false,
     })
 }
 
-/// A listener for messages of text, which lives as long as the page.
+/// A listener for text messages that lives as long as the page.
 fn listener(hear: impl Fn(String) + 'static) -> Function {
     let heard = move |event: MessageEvent| {
         if let Some(text) = event.data().as_string() {

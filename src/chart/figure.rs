@@ -1,11 +1,11 @@
-//! A chart on the page: the drawing, and one click to take it away as a picture.
+//! A chart on the page, and a button that saves it as a picture.
 
 use leptos::prelude::*;
 
 use crate::{browser, chart};
 
-/// A drawing that follows its signal, in a place that has its shape from the start. It is our own SVG: numbers and words of
-/// ours.
+/// A chart that follows its signal, in a box of fixed aspect ratio. The SVG has no foreign content, so `inner_html` is
+/// safe.
 #[component]
 pub fn Drawing(
     #[prop(into)] svg: Signal<Option<String>>,
@@ -30,7 +30,7 @@ pub fn SavePicture(
     let save = move |_| {
         if let Some(svg) = svg.get_untracked() {
             let file = format!("{name}.png");
-            browser::download_png(&file, &chart::standing_alone(&svg), size.get_untracked());
+            browser::download_png(&file, &chart::self_contained(&svg), size.get_untracked());
         }
     };
     view! {

@@ -1,10 +1,10 @@
 //! Memory against the time of a step, for the runs of a search.
 
 use super::Role;
-use super::plot::{Mark, Plot};
+use super::plot::{Mark, MemoryAxis};
 use headroom_base::units::{Bytes, UnitStyle};
 
-/// The drawing as SVG, or nothing where there is nothing to draw: each run a dot, the proposed one marked.
+/// The chart as SVG, or empty without runs: each run is a dot, the proposed one is marked.
 pub fn front(
     points: &[(Bytes, f64, bool)],
     usable: Option<Bytes>,
@@ -13,35 +13,14 @@ pub fn front(
 ) -> Option<String> {
     let most = points.iter().map(|point| point.0).max()?;
     let slowest = points.iter().map(|point| point.1).fold(0.0, f64::max);
-    let top = most.max(
-        usable
-            .filter(|usable| usable.get() / 3 < most.get())
-            .unwrap_or_default(),
-    );
-    let (scale, _) = units.scale(top);
-    let height = |bytes: Bytes| bytes.get() as f64 / scale;
-    let end = (slowest * 1.08, height(top) * 1.08);
-    let mut marks = Vec::new();
-    if let Some(usable) = usable.map(height).filter(|usable| *usable <= end.1) {
-        marks.push(Mark::Line(
-            vec![(0.0, usable), (end.0, usable)],
-            Role::Limit,
-            2,
-        ));
-    }
+    let axis = MemoryAxis::new(most, usable, units);
+    let across = slowest * 1.08;
     let dot = |(bytes, seconds, best): &(Bytes, f64, bool)| {
         let role = if *best { Role::Peak } else { Role::Ghost };
-        Mark::Dot((*seconds, height(*bytes)), role)
+        Mark::Dot((*seconds, axis.height(*bytes)), role)
     };
-    marks.extend(points.iter().map(dot));
-    Plot {
-        size,
-        end,
-        numbers: true,
-        rows: None,
-        marks,
-    }
-    .svg()
+    let marks = axis.limit(across).into_iter();
+    axis.svg(across, marks.chain(points.iter().map(dot)).collect(), size)
 }
 
 #[cfg(test)]

@@ -1,21 +1,21 @@
-//! The one place that measures labels and places them: none lies on another, none leaves its drawing.
+//! Measures and places labels: none overlaps another or leaves its drawing.
 
-/// The mean width of a character, as a part of the type's size: labels are set in a monospaced face.
+/// The width of a character, relative to the font size: labels are monospaced.
 pub const CHARACTER: f64 = 0.6;
 
-/// The room between two labels in a row, in characters.
+/// The gap between two labels in a row, in characters.
 const GAP: f64 = 1.0;
 
-/// A label that wants to stand at a place in a row.
+/// A label with its preferred position in a row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Label {
     pub text: String,
-    /// Where it is wanted, in pixels.
+    /// The preferred position, in pixels.
     pub at: f64,
     pub anchor: Anchor,
 }
 
-/// Which part of a label is at its place.
+/// The part of the label that is at the position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
     Start,
@@ -23,13 +23,13 @@ pub enum Anchor {
     End,
 }
 
-/// How wide a text is at a size of type.
+/// The width of a text at a font size.
 pub fn width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * CHARACTER * size
 }
 
-/// The left edges of labels in one row, in their order of importance: one that would leave the row is moved in, one that
-/// would lie on a more important one is left out.
+/// The left edges of labels in one row, given in order of importance: one that would leave the row is moved inside, one
+/// that would overlap a more important one is omitted.
 pub fn row(labels: &[Label], size: f64, from: f64, to: f64) -> Vec<Option<f64>> {
     let mut taken: Vec<(f64, f64)> = Vec::new();
     let gap = GAP * CHARACTER * size;

@@ -1,10 +1,10 @@
-//! Peaks that were measured, step by step, against the one that was predicted.
+//! Measured peaks by step, against the predicted one.
 
 use super::Role;
-use super::plot::{Mark, Plot};
+use super::plot::{Mark, MemoryAxis};
 use headroom_base::units::{Bytes, UnitStyle};
 
-/// The drawing as SVG, or nothing where nothing was measured.
+/// The chart as SVG, or empty without measurements.
 pub fn measured(
     steps: &[(f64, Bytes)],
     predicted: Bytes,
@@ -13,25 +13,17 @@ pub fn measured(
 ) -> Option<String> {
     let most = steps.iter().map(|step| step.1).max()?.max(predicted);
     let last = steps.iter().map(|step| step.0).fold(1.0, f64::max);
-    let (scale, _) = units.scale(most);
-    let height = |bytes: Bytes| bytes.get() as f64 / scale;
+    let axis = MemoryAxis::new(most, None, units);
     let line = steps
         .iter()
-        .map(|(step, bytes)| (*step, height(*bytes)))
+        .map(|(step, bytes)| (*step, axis.height(*bytes)))
         .collect();
-    let at = height(predicted);
+    let at = axis.height(predicted);
     let marks = vec![
         Mark::Line(vec![(0.0, at), (last, at)], Role::Ghost, 2),
         Mark::Line(line, Role::Main, 2),
     ];
-    Plot {
-        size,
-        end: (last, height(most) * 1.08),
-        numbers: true,
-        rows: None,
-        marks,
-    }
-    .svg()
+    axis.svg(last, marks, size)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Charts with axes, as SVG text without colours of its own: every mark has a class that the style sheets colour.
+//! Charts with axes, as SVG text without colours: every mark has a class that the style sheets colour.
 
 mod curve;
 mod figure;
@@ -8,16 +8,18 @@ mod measured;
 mod paper;
 mod pipeline;
 mod plot;
+mod scrubber;
 mod steps;
 mod timeline;
 
-pub use curve::curve;
+pub use curve::{curve, curve_unit};
 pub use figure::{Drawing, SavePicture};
 pub use front::front;
 pub use measured::measured;
 pub use pipeline::{pipeline, time_unit};
+pub use scrubber::Scrubber;
 pub use steps::steps;
-pub use timeline::{Course, cursor_at, instant_at, peak, place_of, timeline, value_at};
+pub use timeline::{TimelineData, cursor_at, instant_at, peak, place_of, timeline, value_at};
 
 use leptos::prelude::*;
 use plotters::style::RGBColor;
@@ -25,7 +27,7 @@ use plotters::style::RGBColor;
 use super::colours::{CATEGORIES, COLOURS as PART_COLOURS};
 use super::text;
 
-/// What a mark is. Plotters writes colours; each role has one that nothing else uses, and `dressed` makes it a class.
+/// The role of a mark. Plotters writes colours; each role has a unique one, which `with_classes` replaces by a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Axis,
@@ -39,7 +41,7 @@ enum Role {
     Forward,
     Backward,
     Weights,
-    /// What memory is for, by its place among the categories.
+    /// A category of memory, by its index.
     Part(u8),
 }
 
@@ -76,8 +78,8 @@ impl Role {
     }
 }
 
-/// The drawing with classes in the place of colours.
-fn dressed(mut svg: String) -> String {
+/// Replaces the roles' colours by classes.
+fn with_classes(mut svg: String) -> String {
     let code = |role: Role| {
         let RGBColor(r, g, b) = role.colour();
         format!("#{r:02X}{g:02X}{b:02X}")
@@ -104,17 +106,17 @@ fn dressed(mut svg: String) -> String {
     svg
 }
 
-/// The size of charts now.
+/// The current size of charts.
 pub fn current_size() -> Signal<(u32, u32)> {
     let width = use_context::<Width>();
     Signal::derive(move || size(width.map_or(1280, |Width(width)| width.get())))
 }
 
-/// The window's width, in steps: a context of the page.
+/// The window's rounded width, as a context of the page.
 #[derive(Clone, Copy, Debug)]
 pub struct Width(pub ReadSignal<u32>);
 
-/// A chart's size for a window of this width; the drawing is then stretched to its place by a little.
+/// A chart's size for a window of this width; the browser then scales it slightly to fit.
 pub fn size(window: u32) -> (u32, u32) {
     let width = match window {
         0..=800 => window.saturating_sub(32),
@@ -125,8 +127,8 @@ pub fn size(window: u32) -> (u32, u32) {
     (width, (width / 3).clamp(190, 280))
 }
 
-/// The drawing as a file: the page's style sheets do not travel with it, so each class becomes a colour again.
-pub fn standing_alone(svg: &str) -> String {
+/// The drawing as a self-contained file: without the page's style sheets, so each class becomes a colour again.
+pub fn self_contained(svg: &str) -> String {
     const COLOURS: [(&str, &str); 14] = [
         ("fill-main", "fill=\"#cfe3dc\""),
         ("fill-peak", "fill=\"#222\""),
@@ -171,12 +173,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_drawing_on_its_own_has_colours_and_a_ground() {
+    fn a_self_contained_drawing_has_colours_and_a_background() {
         let roles = Role::ALL
             .map(|(_, name)| format!("<g class=\"line-{name}\"/><g class=\"fill-{name}\"/>"));
-        let alone = standing_alone(&format!("<svg a=\"1\">{}</svg>", roles.concat()));
+        let alone = self_contained(&format!("<svg a=\"1\">{}</svg>", roles.concat()));
         assert!(alone.starts_with("<svg a=\"1\"><rect ") && alone.contains("stroke=\"#b3261e\""));
-        assert_eq!(standing_alone("no drawing"), "");
+        assert_eq!(self_contained("no drawing"), "");
     }
 
     #[test]

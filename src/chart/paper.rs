@@ -1,4 +1,4 @@
-//! The SVG surface charts are drawn on, with widths of text computed instead of measured.
+//! A plotters backend for SVG with computed instead of measured text widths.
 
 use super::labels;
 use plotters::prelude::SVGBackend;
@@ -6,12 +6,12 @@ use plotters_backend::{
     BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingBackend, DrawingErrorKind,
 };
 
-/// Plotters measures text in a browser by adding a styled element to the page, which the page's policy forbids and a
-/// worker cannot do; arithmetic gives the same drawing everywhere.
+/// In a browser plotters measures text by adding a styled element to the page, which the content security policy forbids
+/// and a worker cannot do; computed widths give the same chart everywhere.
 pub struct Paper<'a>(SVGBackend<'a>);
 
 type Error = <SVGBackend<'static> as DrawingBackend>::ErrorType;
-type Outcome<T> = Result<T, DrawingErrorKind<Error>>;
+type DrawResult<T> = Result<T, DrawingErrorKind<Error>>;
 
 impl<'a> Paper<'a> {
     pub fn new(svg: &'a mut String, size: (u32, u32)) -> Self {
@@ -26,20 +26,20 @@ impl DrawingBackend for Paper<'_> {
         &self,
         text: &str,
         style: &S,
-    ) -> Outcome<(u32, u32)> {
+    ) -> DrawResult<(u32, u32)> {
         let width = labels::width(text, style.size());
         Ok((width as u32, style.size() as u32))
     }
     fn get_size(&self) -> (u32, u32) {
         self.0.get_size()
     }
-    fn ensure_prepared(&mut self) -> Outcome<()> {
+    fn ensure_prepared(&mut self) -> DrawResult<()> {
         self.0.ensure_prepared()
     }
-    fn present(&mut self) -> Outcome<()> {
+    fn present(&mut self) -> DrawResult<()> {
         self.0.present()
     }
-    fn draw_pixel(&mut self, at: BackendCoord, colour: BackendColor) -> Outcome<()> {
+    fn draw_pixel(&mut self, at: BackendCoord, colour: BackendColor) -> DrawResult<()> {
         self.0.draw_pixel(at, colour)
     }
     fn draw_line<S: BackendStyle>(
@@ -47,7 +47,7 @@ impl DrawingBackend for Paper<'_> {
         from: BackendCoord,
         to: BackendCoord,
         style: &S,
-    ) -> Outcome<()> {
+    ) -> DrawResult<()> {
         self.0.draw_line(from, to, style)
     }
     fn draw_rect<S: BackendStyle>(
@@ -56,14 +56,14 @@ impl DrawingBackend for Paper<'_> {
         to: BackendCoord,
         style: &S,
         fill: bool,
-    ) -> Outcome<()> {
+    ) -> DrawResult<()> {
         self.0.draw_rect(from, to, style, fill)
     }
     fn draw_path<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(
         &mut self,
         path: I,
         style: &S,
-    ) -> Outcome<()> {
+    ) -> DrawResult<()> {
         self.0.draw_path(path, style)
     }
     fn draw_circle<S: BackendStyle>(
@@ -72,14 +72,14 @@ impl DrawingBackend for Paper<'_> {
         radius: u32,
         style: &S,
         fill: bool,
-    ) -> Outcome<()> {
+    ) -> DrawResult<()> {
         self.0.draw_circle(at, radius, style, fill)
     }
     fn fill_polygon<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(
         &mut self,
         corners: I,
         style: &S,
-    ) -> Outcome<()> {
+    ) -> DrawResult<()> {
         self.0.fill_polygon(corners, style)
     }
     fn draw_text<S: BackendTextStyle>(
@@ -87,7 +87,7 @@ impl DrawingBackend for Paper<'_> {
         text: &str,
         style: &S,
         at: BackendCoord,
-    ) -> Outcome<()> {
+    ) -> DrawResult<()> {
         self.0.draw_text(text, style, at)
     }
 }

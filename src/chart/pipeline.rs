@@ -4,7 +4,7 @@ use super::plot::{LEFT, Mark, Plot, RIGHT};
 use super::{Role, labels};
 use headroom_core::parallel::schedule::{PassKind, TimedPass};
 
-/// What seconds are multiplied with for an axis of this length, and what they are then.
+/// The unit for an axis of this length, and its factor from seconds.
 pub fn time_unit(seconds: f64) -> (f64, &'static str) {
     if seconds < 2.0 {
         (1000.0, "ms")
@@ -13,9 +13,9 @@ pub fn time_unit(seconds: f64) -> (f64, &'static str) {
     }
 }
 
-/// The drawing as SVG, or nothing where there is nothing to draw: a row for each rank, a box for each pass.
+/// The chart as SVG, or empty without passes: a row per rank, a box per pass.
 pub fn pipeline(ranks: &[Vec<TimedPass>], size: (u32, u32)) -> Option<String> {
-    /// The least room for a micro-batch's number, in pixels.
+    /// The narrowest box with a micro-batch's number, in pixels.
     const LINE: f64 = 15.0;
     let end = ranks
         .iter()
@@ -34,7 +34,7 @@ pub fn pipeline(ranks: &[Vec<TimedPass>], size: (u32, u32)) -> Option<String> {
     for (row, passes) in ranks.iter().enumerate() {
         let middle = f64::from(count) - row as f64;
         for pass in passes {
-            // A line of ground stands between neighbours.
+            // A gap between neighbours.
             let gap = pixel.min((pass.end - pass.start) / 4.0) / 2.0;
             let (left, right) = ((pass.start + gap) * scale, (pass.end - gap) * scale);
             let (low, high) = (middle - 0.42, middle + 0.42);

@@ -1,4 +1,4 @@
-//! One plot: axes and marks. Every chart goes through here, so that the drawing library is compiled in once.
+//! One plot: axes and marks. All charts are drawn here, so that plotters' generics are instantiated once.
 
 use plotters::element::{DynElement, IntoDynElement};
 use plotters::prelude::*;
@@ -6,17 +6,18 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::labels::{self, Anchor, Label};
 use super::paper::Paper;
-use super::{Role, dressed, mark};
+use super::{Role, mark, with_classes};
+use headroom_base::units::{Bytes, UnitStyle};
 
-/// The plot's edges inside the drawing, in its own units.
+/// The plot's edges inside the drawing, in its coordinates.
 pub const LEFT: u32 = 44;
 pub const RIGHT: u32 = 24;
 const TOP: u32 = 26;
 const BOTTOM: u32 = 10;
-/// Room for numbers under the horizontal axis.
+/// Space for numbers below the horizontal axis.
 const NUMBERS: u32 = 22;
 
-/// A place in the plot: right and up from its origin, in the axes' units.
+/// A point in the plot, in the axes' units.
 pub type Place = (f64, f64);
 
 /// One mark.
@@ -26,30 +27,30 @@ pub enum Mark {
     Area(Vec<Place>, Role),
     Line(Vec<Place>, Role, u32),
     Dot(Place, Role),
-    /// A word above the plot, from that place on, where there is room for it.
+    /// A left-aligned label above the plot, if there is space for it.
     Name(f64, String),
-    /// A word around that place.
+    /// A centred label.
     Word(Place, String),
 }
 
 #[derive(Clone, Debug)]
 pub struct Plot {
     pub size: (u32, u32),
-    /// The axes' ends; both begin at nothing.
+    /// The axes' ends; both begin at zero.
     pub end: Place,
-    /// Whether the horizontal axis carries numbers.
+    /// Whether the horizontal axis has numbers.
     pub numbers: bool,
-    /// How many rows stand in the place of the vertical axis's numbers, the first on top, each around a whole number.
+    /// The number of rows that replace the vertical axis's numbers, the first at the top, each centred on an integer.
     pub rows: Option<u32>,
     pub marks: Vec<Mark>,
 }
 
 impl Plot {
-    /// The drawing as SVG; nothing where the numbers cannot be drawn.
+    /// The chart as SVG; empty if the numbers cannot be drawn.
     pub fn svg(self) -> Option<String> {
         let mut svg = String::new();
         self.draw(&mut svg)?;
-        Some(dressed(svg))
+        Some(with_classes(svg))
     }
 
     fn draw(self, svg: &mut String) -> Option<()> {
@@ -88,7 +89,7 @@ impl Plot {
             .ok()?;
         let (width, height) = chart.plotting_area().dim_in_pixel();
         let across_pixel = across / f64::from(width.max(1));
-        // Names stand a little above and to the right of their place.
+        // Labels are a little above and to the right of their point.
         let above = up * (1.0 + 20.0 / f64::from(height.max(1)));
         let names = self.marks.iter().filter_map(|mark| match mark {
             Mark::Name(x, text) => Some(Label {
@@ -128,5 +129,57 @@ impl Plot {
             .collect();
         chart.draw_series(marks).ok()?;
         Some(())
+    }
+}
+
+/// A vertical axis of memory that ends a little above the highest value and the limit.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryAxis {
+    scale: f64,
+    top: Bytes,
+    limit: Option<Bytes>,
+}
+
+impl MemoryAxis {
+    /// The usable memory is the limit, unless a much larger GPU would flatten the chart.
+    pub fn new(highest: Bytes, usable: Option<Bytes>, units: UnitStyle) -> Self {
+        let limit = usable.filter(|usable| usable.get() / 3 < highest.get());
+        let top = limit.map_or(highest, |limit| limit.max(highest));
+        let (scale, _) = units.scale(top);
+        Self { scale, top, limit }
+    }
+
+    /// The unit of the axis.
+    pub fn unit(&self, units: UnitStyle) -> &'static str {
+        units.scale(self.top).1
+    }
+
+    pub fn height(&self, bytes: Bytes) -> f64 {
+        bytes.get() as f64 / self.scale
+    }
+
+    /// The end of the axis.
+    pub fn end(&self) -> f64 {
+        self.height(self.top) * 1.08
+    }
+
+    /// The limit as a line across the plot.
+    pub fn limit(&self, across: f64) -> Option<Mark> {
+        let height = self.height(self.limit?);
+        let line = vec![(0.0, height), (across, height)];
+        Some(Mark::Line(line, Role::Limit, 2))
+    }
+
+    /// The chart of marks against a horizontal axis with numbers.
+    pub fn svg(&self, across: f64, marks: Vec<Mark>, size: (u32, u32)) -> Option<String> {
+        let end = (across, self.end());
+        Plot {
+            size,
+            end,
+            numbers: true,
+            rows: None,
+            marks,
+        }
+        .svg()
     }
 }

@@ -1,41 +1,38 @@
 //! Allocated memory over one training step.
 
 use super::Role;
-use super::plot::{LEFT, Mark, Plot, RIGHT};
+use super::plot::{LEFT, Mark, MemoryAxis, Plot, RIGHT};
 use crate::colours::CATEGORIES;
 use crate::text;
 use headroom_base::units::{Bytes, UnitStyle};
 use headroom_core::estimate::{Category, Instant, Part, Phase};
 
-/// One step as it is drawn.
+/// The data of one step's chart.
 #[derive(Clone, Copy, Debug)]
-pub struct Course<'a> {
+pub struct TimelineData<'a> {
     pub instants: &'a [Instant],
-    /// Each instant by category; empty where that is not known.
+    /// Each instant by category; empty if unknown.
     pub parts: &'a [Vec<Part<Category>>],
-    /// The step it is compared with.
+    /// The step to compare with.
     pub before: &'a [Instant],
-    /// The card's usable memory.
+    /// The GPU's usable memory.
     pub usable: Option<Bytes>,
 }
 
-/// The drawing as SVG, or nothing where there is no step to draw.
-pub fn timeline(course: Course, units: UnitStyle, size: (u32, u32)) -> Option<String> {
-    let Course {
+/// The chart as SVG, or empty without a step.
+pub fn timeline(data: TimelineData, units: UnitStyle, size: (u32, u32)) -> Option<String> {
+    let TimelineData {
         instants,
         parts,
         before,
         usable,
-    } = course;
+    } = data;
     let (at, peak) = peak(instants)?;
     let highest = self::peak(before).map_or(peak, |(_, other)| other.max(peak));
-    // A card far above would press the step flat.
-    let near = usable.filter(|usable| usable.get() / 3 < highest.get());
-    let highest = near.map_or(highest, |near| near.max(highest));
-    let (scale, _) = units.scale(highest);
-    let height = |bytes: Bytes| bytes.get() as f64 / scale;
+    let axis = MemoryAxis::new(highest, usable, units);
+    let height = |bytes: Bytes| axis.height(bytes);
     let last = instants.len() as f64;
-    let top = height(highest) * 1.08;
+    let top = axis.end();
     let line = |heights: &mut dyn Iterator<Item = f64>, count: usize| {
         staircase(heights, last / count.max(1) as f64)
     };
@@ -54,9 +51,7 @@ pub fn timeline(course: Course, units: UnitStyle, size: (u32, u32)) -> Option<St
         let heights = &mut before.iter().map(|instant| height(instant.bytes));
         marks.push(Mark::Line(line(heights, before.len()), Role::Ghost, 1));
     }
-    if let Some(near) = near.map(height) {
-        marks.push(Mark::Line(vec![(0.0, near), (last, near)], Role::Limit, 2));
-    }
+    marks.extend(axis.limit(last));
     let starts = starts(instants);
     let rounds = starts.iter().filter(|(_, phase)| *phase == Phase::Forward);
     let (rounds, mut round) = (rounds.count(), 0);
@@ -65,9 +60,9 @@ pub fn timeline(course: Course, units: UnitStyle, size: (u32, u32)) -> Option<St
         round += usize::from(*phase == Phase::Forward);
         marks.push(Mark::Line(vec![(x, 0.0), (x, top)], Role::Axis, 1));
         let name = match phase {
-            // Too short to be named at the cost of what follows.
+            // Too short for a label, which would displace the next.
             Phase::Setup => continue,
-            // Of many micro-batches each is named by its number.
+            // With several micro-batches each is labelled by its number.
             Phase::Forward if rounds > 1 => format!("{} {round}", text::phase(*phase)),
             Phase::Backward if rounds > 1 => continue,
             _ => text::phase(*phase).into(),
@@ -86,7 +81,7 @@ pub fn timeline(course: Course, units: UnitStyle, size: (u32, u32)) -> Option<St
     .svg()
 }
 
-/// Each instant lasts until the next: memory changes in steps, not in slopes. Equal neighbours are one line.
+/// Each instant lasts until the next: memory changes in steps, not in slopes. Equal neighbours are merged.
 fn staircase(heights: &mut dyn Iterator<Item = f64>, width: f64) -> Vec<(f64, f64)> {
     let mut places: Vec<(f64, f64)> = Vec::new();
     for (index, height) in heights.enumerate() {
@@ -99,7 +94,7 @@ fn staircase(heights: &mut dyn Iterator<Item = f64>, width: f64) -> Vec<(f64, f6
     places
 }
 
-/// The categories one on the other, each from the top of the one beneath it.
+/// The stacked categories, each from the top of the one below.
 fn stacked(
     instants: &[Instant],
     parts: &[Vec<Part<Category>>],
@@ -136,7 +131,7 @@ pub fn peak(instants: &[Instant]) -> Option<(usize, Bytes)> {
     sizes.rev().max_by_key(|(_, bytes)| *bytes)
 }
 
-/// The instant under a place that is this share of the drawing's width from its left edge.
+/// The instant at this share of the drawing's width.
 pub fn instant_at(share: f64, count: usize, width: u32) -> Option<usize> {
     let plot = width.checked_sub(LEFT + RIGHT)?;
     let within = (share * f64::from(width) - f64::from(LEFT)) / f64::from(plot);
@@ -144,14 +139,14 @@ pub fn instant_at(share: f64, count: usize, width: u32) -> Option<usize> {
     Some(((within.max(0.0) * count as f64) as usize).min(last))
 }
 
-/// Where an instant's middle is, in percent of the drawing's width.
+/// The middle of an instant, in percent of the drawing's width.
 pub fn cursor_at(instant: usize, count: usize, width: u32) -> f64 {
     let plot = f64::from(width.saturating_sub(LEFT + RIGHT));
     let within = (instant as f64 + 0.5) / count.max(1) as f64;
     (f64::from(LEFT) + within * plot) / f64::from(width.max(1)) * 100.0
 }
 
-/// The value under a place of a drawing whose horizontal axis goes from nothing to the last value.
+/// The value at this share of the width of a drawing whose horizontal axis goes from zero to the last value.
 pub fn value_at(share: f64, last: u64, width: u32) -> Option<f64> {
     let plot = width.checked_sub(LEFT + RIGHT)?;
     let within = (share * f64::from(width) - f64::from(LEFT)) / f64::from(plot);
@@ -160,7 +155,7 @@ pub fn value_at(share: f64, last: u64, width: u32) -> Option<f64> {
         .then(|| within.clamp(0.0, 1.0) * last as f64)
 }
 
-/// Where a value is, in percent of the drawing's width.
+/// The position of a value, in percent of the drawing's width.
 pub fn place_of(value: u64, last: u64, width: u32) -> f64 {
     let plot = f64::from(width.saturating_sub(LEFT + RIGHT));
     let within = value as f64 / last.max(1) as f64;
@@ -191,17 +186,17 @@ mod tests {
         parts: &[Vec<Part<Category>>],
         usable: Option<Bytes>,
     ) -> Option<String> {
-        let course = Course {
+        let data = TimelineData {
             instants,
             parts,
             before: &[],
             usable,
         };
-        timeline(course, UnitStyle::Binary, (640, 240))
+        timeline(data, UnitStyle::Binary, (640, 240))
     }
 
     #[test]
-    fn categories_lie_on_each_other_and_the_card_is_drawn_where_it_is_near() {
+    fn categories_are_stacked_and_the_limit_is_drawn_if_near() {
         let instants = sample::estimate().timeline;
         let part = |what, gib| Part {
             what,
@@ -227,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_drawing_has_classes_and_no_colours_or_styles() {
+    fn the_drawing_has_classes_and_no_styles() {
         let instants = sample::estimate().timeline;
         let svg = draw(&instants, &[], None).unwrap();
         assert!(svg.starts_with("<svg") && svg.contains("class=\"line-main\""));
@@ -238,12 +233,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_draw_is_no_drawing() {
+    fn no_data_gives_no_chart() {
         assert_eq!(draw(&[], &[], None), None);
     }
 
     #[test]
-    fn pointing_and_the_cursor_agree() {
+    fn pointer_and_cursor_agree() {
         for count in [1, 7, 300] {
             for instant in 0..count {
                 let share = cursor_at(instant, count, 640) / 100.0;

@@ -1,8 +1,8 @@
-//! A file's text with its comments, strings and keys told apart, and the lines that changed marked.
+//! Syntax highlighting of a file's comments, strings and keys, and marks of changed lines.
 
 use leptos::prelude::*;
 
-/// What a piece of a line is.
+/// The token type of a piece of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token {
     Plain,
@@ -22,7 +22,7 @@ impl Token {
     }
 }
 
-/// The pieces of a line of YAML, Python or shell: close enough to read by.
+/// Tokenizes a line of YAML, Python or shell, approximately.
 fn pieces(line: &str) -> Vec<(Token, &str)> {
     let indent = line.len() - line.trim_start().len();
     let (space, mut rest) = line.split_at(indent);
@@ -48,7 +48,7 @@ fn pieces(line: &str) -> Vec<(Token, &str)> {
         pieces.push((Token::Key, name));
         rest = after;
     }
-    // Where the present piece began, and the quote that it is in.
+    // The start of the current piece, and its quote character.
     let (mut from, mut quote) = (0, None);
     let mut before = ' ';
     for (at, c) in rest.char_indices() {
@@ -75,14 +75,14 @@ fn pieces(line: &str) -> Vec<(Token, &str)> {
     pieces
 }
 
-/// Whether each line is new or changed against the text before; comments, which name the link, are never marked.
+/// Whether each line is new or changed relative to the earlier text; comments, which have the link, are never marked.
 pub fn changed(before: &str, now: &str) -> Vec<bool> {
     let old: Vec<&str> = before.lines().collect();
     let is_new = |line: &str| !line.trim_start().starts_with('#') && !old.contains(&line);
     now.lines().map(is_new).collect()
 }
 
-/// The lines as elements; those that changed are marked.
+/// The lines as elements, with marks on changed ones.
 pub fn lines(text: &str, before: Option<&str>) -> impl IntoView + use<> {
     let marks = before
         .map(|before| changed(before, text))
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comments_strings_and_keys_are_told_apart_and_nothing_is_lost() {
+    fn tokens_are_recognized_and_complete() {
         #[track_caller]
         fn check(line: &str, expected: &[(Token, &str)]) {
             let found = pieces(line);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn only_lines_that_say_something_else_are_marked() {
+    fn only_changed_lines_are_marked() {
         assert_eq!(
             changed("# a\nx: 1\ny: 2", "# b\nx: 1\ny: 3\nz: 4"),
             [false, false, true, true]

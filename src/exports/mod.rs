@@ -1,8 +1,9 @@
-//! The files to run: shown with what changed, copied as one command, saved; or what a program cannot express, and what to
-//! change so that it can.
+//! The files to run: shown with changes marked, copied as one command, saved; or the settings that a program cannot
+//! express, with fixes.
 
 mod listing;
 mod refused;
+mod written;
 
 pub use refused::KIND as REMEDIES;
 
@@ -11,76 +12,20 @@ use leptos::prelude::*;
 use web_sys::HtmlSelectElement;
 
 use self::refused::Refused;
-use super::session::{Answer, Session};
+use self::written::{AllPrograms, Written};
+use super::copy::CopyButton;
+use super::preferences::AdvicePreferences;
+use super::session::Session;
 use super::signals::{memo, memo_after};
-use super::wishes::Wishes;
 use super::worker::Helper;
 use super::{browser, text};
 use headroom_io::export::{self, File, Starter, Target};
-use headroom_scenario::Problem;
 
-/// What a program makes of the run.
-#[derive(Clone, Debug, PartialEq)]
-struct Written {
-    target: &'static Target,
-    starter: Starter,
-    /// Its files; empty where it refuses.
-    files: Vec<File>,
-    /// The files before the last edit, where the same program wrote other ones.
-    before: Vec<File>,
-    /// What it cannot express.
-    refused: Vec<Problem>,
-}
-
-impl Written {
-    fn of(
-        answer: &Answer,
-        target: &'static Target,
-        starter: Starter,
-        last: Option<&Self>,
-    ) -> Option<Self> {
-        let estimate = answer.estimate.as_ref()?;
-        let last = last.filter(|last| last.target.id == target.id && last.starter == starter);
-        let mut written = Self {
-            target,
-            starter,
-            files: Vec::new(),
-            before: Vec::new(),
-            refused: Vec::new(),
-        };
-        match (target.write)(&answer.scenario, estimate) {
-            Ok(files) => match starter.wrap(target, &answer.scenario, files) {
-                Ok(files) => {
-                    written.before = match last {
-                        Some(last) if last.files == files => last.before.clone(),
-                        Some(last) => last.files.clone(),
-                        None => Vec::new(),
-                    };
-                    written.files = files;
-                }
-                Err(problems) => written.refused = problems,
-            },
-            Err(problems) => written.refused = problems,
-        }
-        Some(written)
-    }
-
-    fn file(&self, name: &str) -> Option<&File> {
-        self.files.iter().find(|file| file.name == name)
-    }
-
-    /// The text of a file before the last edit.
-    fn before(&self, name: &str) -> Option<&str> {
-        let before = self.before.iter().find(|file| file.name == name);
-        before.map(|file| file.contents.as_str())
-    }
-}
-
-/// Everything about running this: the program, its files, one command.
+/// The panel for running this: the program, its files, one command.
 #[component]
 pub fn Run() -> impl IntoView {
     let session = Session::current();
-    let program = Wishes::current().program;
+    let program = AdvicePreferences::current().program;
     let starter = RwSignal::new(Starter::default());
     let target = move || program.get().or(export::targets().first());
     let written = memo_after(move |last: Option<&Option<Written>>| {
@@ -132,7 +77,7 @@ pub fn Run() -> impl IntoView {
     }
 }
 
-/// The files, and the ways to take them along.
+/// The files, and buttons to copy and save them.
 #[component]
 fn Files(written: Memo<Option<Written>>) -> impl IntoView {
     let command = move || {
@@ -155,7 +100,7 @@ fn Files(written: Memo<Option<Written>>) -> impl IntoView {
     };
     view! {
         <div class="actions">
-            <Copy name=text::COPY_COMMAND label="" read=move || command().unwrap_or_default() main=true/>
+            <CopyButton name=text::COPY_COMMAND label="" read=move || command().unwrap_or_default() main=true/>
             <button type="button" on:click=save_all>{text::SAVE_COMMAND}</button>
             <AllPrograms/>
         </div>
@@ -168,24 +113,7 @@ fn Files(written: Memo<Option<Written>>) -> impl IntoView {
     }
 }
 
-/// Every program's files in one archive; the scenario itself is in it, so that it is never empty.
-#[component]
-fn AllPrograms() -> impl IntoView {
-    let session = Session::current();
-    let save = move |_| {
-        let archive = session.answer.with_untracked(|answer| {
-            let estimate = answer.estimate.as_ref()?;
-            let all = export::all(&answer.scenario, estimate);
-            Some(export::archive(&answer.scenario, &all))
-        });
-        if let Some(archive) = archive {
-            browser::download_bytes("headroom.zip", "application/zip", &archive);
-        }
-    };
-    view! { <button type="button" data-testid="export-zip" on:click=save>{text::ALL_PROGRAMS}</button> }
-}
-
-/// One file: folded or shown, with the lines that the last edit changed.
+/// One collapsible file, with the lines that the last edit changed marked.
 #[component]
 fn OneFile(written: Memo<Option<Written>>, name: &'static str, first: bool) -> impl IntoView {
     let contents = move || {
@@ -195,7 +123,7 @@ fn OneFile(written: Memo<Option<Written>>, name: &'static str, first: bool) -> i
             .unwrap_or_default()
     };
     let contents_now = move || untrack(contents);
-    // A file is drawn anew when it is another, not when its neighbour is.
+    // A file is redrawn when it changes, not when another does.
     let text = memo(move || {
         let before = |all: &Written| all.before(name).map(String::from);
         (
@@ -227,40 +155,12 @@ fn OneFile(written: Memo<Option<Written>>, name: &'static str, first: bool) -> i
                 <pre class="listing" id=name tabindex="0" role="region" aria-label=name>{lines}</pre>
             </details>
             <div class="actions">
-                <Copy name=text::COPY label=name read=contents_now main=false/>
+                <CopyButton name=text::COPY label=name read=contents_now main=false/>
                 <button type="button" aria-label=format!("Download {name}") data-testid=format!("export-{kind}") on:click=save>
                     "Download"
                 </button>
             </div>
         </article>
-    }
-}
-
-/// A button that copies, and says so; where the browser refuses, it says what to do.
-#[component]
-pub fn Copy(
-    name: &'static str,
-    /// What is copied, where the button's name alone does not say it.
-    label: &'static str,
-    read: impl Fn() -> String + 'static,
-    /// Whether it is what most people came for.
-    main: bool,
-) -> impl IntoView {
-    let said = RwSignal::new(name);
-    let copy = move |_| {
-        browser::copy(&read(), move |done| {
-            said.try_set(if done {
-                text::COPIED
-            } else {
-                text::COPY_YOURSELF
-            });
-        });
-    };
-    let named = move || (!label.is_empty()).then(|| format!("{} {label}", said.get()));
-    view! {
-        <button type="button" class:primary=main aria-label=named on:click=copy on:blur=move |_| said.set(name)>
-            {said}
-        </button>
     }
 }
 
@@ -277,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn every_program_shows_its_own_files_or_what_to_change() {
+    fn every_program_has_files_or_problems() {
         let scenario = headroom_scenario::presets::find("llama-8b-lora-24gb")
             .unwrap()
             .scenario();
@@ -298,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_last_edit_changed_stays_marked_until_the_next() {
+    fn changed_lines_stay_marked_until_the_next_edit() {
         let target = export::target("trl").unwrap();
         let mut scenario = headroom_scenario::presets::find("llama-8b-lora-24gb")
             .unwrap()

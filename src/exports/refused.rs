@@ -1,9 +1,9 @@
-//! What a program cannot express of a run: each with the change that mends it, which the worker looks for.
+//! The settings that a program cannot express, each with a fix that the worker searches for.
 
 use leptos::prelude::*;
 
-use super::{AllPrograms, Written};
-use crate::advice::follow;
+use super::written::{AllPrograms, Written};
+use crate::follow::follow;
 use crate::session::Session;
 use crate::signals::memo;
 use crate::worker::{Helper, JobKind, Work};
@@ -12,13 +12,13 @@ use headroom_io::export::{self, Remedy, Target};
 use headroom_scenario::share;
 use headroom_scenario::{Problem, Scenario, settings};
 
-/// How a worker looks for the changes; the limits that it is sent are the program's id.
+/// The worker's job: its limits are the program's id.
 pub const KIND: JobKind = JobKind {
     id: "remedies",
     start: |scenario, target| Box::new(Remedies::new(scenario, target)),
 };
 
-/// The work: a line for each problem, and one for all at once.
+/// The job: a line for each problem, and one for all at once.
 struct Remedies {
     target: Option<&'static Target>,
     scenario: Scenario,
@@ -50,7 +50,7 @@ impl Work for Remedies {
         let line = match self.problems.get(self.lines.len()) {
             Some(problem) => {
                 let remedy = target.remedy(&self.scenario, problem);
-                remedy.map(|remedy| Offer::of(&remedy).write())
+                remedy.map(|remedy| Fix::of(&remedy).write())
             }
             None if self.problems.len() > 1 => target
                 .fix_all(&self.scenario)
@@ -60,7 +60,7 @@ impl Work for Remedies {
         self.lines.push(line.unwrap_or_default());
     }
 
-    /// The program's id, and what is known.
+    /// The program's id, and the lines so far.
     fn lines(&self) -> Vec<String> {
         let id = self.target.map_or("", |target| target.id);
         [id.into()]
@@ -70,14 +70,14 @@ impl Work for Remedies {
     }
 }
 
-/// A change that is offered: what it says, and the run with it as a link.
+/// A proposed change: its label, and the changed run as a link.
 #[derive(Clone, Debug, PartialEq)]
-struct Offer {
+struct Fix {
     name: String,
     link: String,
 }
 
-impl Offer {
+impl Fix {
     fn of(remedy: &Remedy) -> Self {
         Self {
             name: text::change_to(remedy.label, &remedy.value),
@@ -98,8 +98,8 @@ impl Offer {
     }
 }
 
-/// What is known of the changes for the run and the program on the screen, in the order of the problems; the last line is
-/// all of them at once.
+/// The fixes found so far for the current run and program, in the order of the problems; the last line is all of them at
+/// once.
 fn known(session: Session, helper: Helper, written: Memo<Option<Written>>) -> Option<Vec<String>> {
     let is_of_this_run = session
         .answer
@@ -154,7 +154,7 @@ pub fn Refused(written: Memo<Option<Written>>, helper: Helper) -> impl IntoView 
     }
 }
 
-/// Whether the changes of a program that refuses are looked for.
+/// Whether fixes are being searched for.
 pub fn search(session: Session, helper: Helper, written: Memo<Option<Written>>) {
     let refuses =
         memo(move || written.with(|all| all.as_ref().is_some_and(|all| all.files.is_empty())));
@@ -168,11 +168,11 @@ pub fn search(session: Session, helper: Helper, written: Memo<Option<Written>>) 
 }
 
 fn take(session: Session, link: &str) {
-    session.try_out(share::read(link).scenario);
+    session.apply(share::read(link).scenario);
     browser::focus_soon("#run-title".into());
 }
 
-/// A problem, and the button that mends it once that is known.
+/// A problem, and the button that fixes it once known.
 #[component]
 fn Row(problem: Problem, line: Memo<Option<String>>) -> impl IntoView {
     let session = Session::current();
@@ -185,8 +185,8 @@ fn Row(problem: Problem, line: Memo<Option<String>>) -> impl IntoView {
     let needs = text::program_needs(&problem.expected);
     let mend = move || match line.get() {
         None => view! { <span class="quiet">{text::WORKING}</span> }.into_any(),
-        Some(line) => match Offer::read(&line) {
-            Some(Offer { name, link }) => {
+        Some(line) => match Fix::read(&line) {
+            Some(Fix { name, link }) => {
                 let change = move |_| take(session, &link);
                 view! { <button type="button" on:click=change>{name}</button> }.into_any()
             }
@@ -202,7 +202,7 @@ mod tests {
     use headroom_scenario::presets;
 
     #[test]
-    fn the_worker_says_each_change_and_all_at_once() {
+    fn the_worker_finds_each_fix_and_all_at_once() {
         let mut scenario = presets::find("llama-8b-lora-24gb").unwrap().scenario();
         for (name, value) in [("loss", "chunked-loss"), ("tp", "2"), ("gpus", "2")] {
             settings::set(&mut scenario, name, value).unwrap();
@@ -212,7 +212,7 @@ mod tests {
             work.step();
         }
         let lines = work.lines();
-        let offers: Vec<_> = lines.iter().filter_map(|line| Offer::read(line)).collect();
+        let offers: Vec<_> = lines.iter().filter_map(|line| Fix::read(line)).collect();
         assert_eq!((lines[0].as_str(), offers.len()), ("trl", 2));
         let mended = share::read(lines.last().unwrap()).scenario;
         let target = export::target("trl").unwrap();

@@ -1,4 +1,4 @@
-//! One setting: its label, its control, and what is wrong with it.
+//! One setting: its label, its control, and its error.
 
 use leptos::ev::Event;
 use leptos::prelude::*;
@@ -15,7 +15,7 @@ pub fn Field(setting: &'static Setting) -> impl IntoView {
     let session = Session::current();
     let path = setting.path;
     let shown = memo(move || session.shown(setting));
-    // A switch carries its label beside it.
+    // A switch has its label next to it.
     let label = match setting.value_type {
         ValueType::Switch => ().into_any(),
         _ => view! { <label for=path>{setting.label}</label> }.into_any(),
@@ -38,7 +38,7 @@ pub fn Field(setting: &'static Setting) -> impl IntoView {
     }
 }
 
-/// Says that a setting differs from the chosen preset; a click takes that back.
+/// Shows that a setting differs from the chosen preset; a click reverts it.
 #[component]
 fn Changed(setting: &'static Setting, shown: Memo<Shown>) -> impl IntoView {
     let session = Session::current();
@@ -66,7 +66,7 @@ fn Changed(setting: &'static Setting, shown: Memo<Shown>) -> impl IntoView {
     }
 }
 
-/// Lists and names need the whole row.
+/// Lists and names need a full row.
 fn class(setting: &Setting) -> &'static str {
     match setting.value_type {
         ValueType::Switch => " switch",

@@ -1,20 +1,21 @@
-//! The questions, derived from the table of settings: what matters most in sight, the rest folded by section.
+//! The form, derived from the table of settings: the most important ones are visible, the rest is collapsed by section.
 
 mod field;
 
 use leptos::ev::{Event, SubmitEvent};
 use leptos::prelude::*;
 
+use super::later::Later;
 use super::plans::SavedPlans;
 use super::session::Session;
 use super::signals::memo;
-use super::{Later, browser, text};
+use super::{browser, text};
 use field::Field;
 use headroom_scenario::Scenario;
 use headroom_scenario::presets::{self, Preset};
 use headroom_scenario::settings::{self, SECTIONS, Setting};
 
-/// Settings in sight, by group; all others are folded under their section's title.
+/// The visible settings, by group; all others are collapsed under their section's title.
 const FRONT: &[(&str, &[&str])] = &[
     ("Hardware", &["hardware.gpu", "hardware.gpus"]),
     ("Model", &["model.id"]),
@@ -33,7 +34,7 @@ const FRONT: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The settings of a section that are not in sight.
+/// The collapsed settings of a section.
 fn folded(section: &str) -> impl Iterator<Item = &'static Setting> {
     let front = |path| FRONT.iter().any(|(_, paths)| paths.contains(&path));
     settings::all()
@@ -41,7 +42,7 @@ fn folded(section: &str) -> impl Iterator<Item = &'static Setting> {
         .filter(move |setting| setting.section() == section && !front(setting.path))
 }
 
-/// The form. What the focused field means is said in one quiet place beneath it.
+/// The form. The help of the focused field is shown below it.
 #[component]
 pub fn Questions() -> impl IntoView {
     let focused = RwSignal::new(None::<&'static Setting>);
@@ -99,7 +100,7 @@ pub fn Questions() -> impl IntoView {
     }
 }
 
-/// The way to a network that is not in the catalogue.
+/// The button for a network that is not in the catalogue.
 #[component]
 fn Declare() -> impl IntoView {
     view! {
@@ -109,7 +110,7 @@ fn Declare() -> impl IntoView {
     }
 }
 
-/// A folded section, which says how many of its settings differ from the preset.
+/// A collapsed section with the number of settings that differ from the preset.
 #[component]
 fn Section(id: &'static str, title: &'static str) -> impl IntoView {
     let session = Session::current();
@@ -130,7 +131,7 @@ fn Section(id: &'static str, title: &'static str) -> impl IntoView {
     }
 }
 
-/// Scenarios to start from; choosing one can be undone.
+/// Presets to start from; choosing one can be undone.
 #[component]
 fn StartFrom() -> impl IntoView {
     let session = Session::current();

@@ -1,6 +1,6 @@
-//! Networks to start from.
+//! Example networks.
 
-/// What it shows, and its text.
+/// Its title and its text.
 pub const EXAMPLES: [(&str, &str); 4] = [
     (
         "Transformer",

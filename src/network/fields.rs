@@ -2,17 +2,17 @@
 
 use leptos::prelude::*;
 
-use super::Editor;
+use super::editor::Editor;
 use super::rows::{Mark, Row};
 use crate::text;
 use headroom_scenario::network::{Field, FieldType, Position, item_types};
 
-/// The id of a field; without a field, that of the row's hint.
+/// The id of a field, or of the row's hint without a field.
 pub fn id(row: usize, field: &str) -> String {
     format!("net-{row}-{field}")
 }
 
-/// Whether a mark is at this field of this row.
+/// Whether an error is at this field of this row.
 fn is_at(mark: &Mark, at: usize, field: &str) -> bool {
     mark.row == Some(at) && mark.field == field
 }
@@ -21,12 +21,12 @@ fn is_at(mark: &Mark, at: usize, field: &str) -> bool {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Line {
     Row(usize, Row),
-    /// Behind the last layer of the part that stands there.
+    /// After the last layer of the part at this index.
     AddLayer(usize),
     Add(Vec<&'static str>),
 }
 
-/// All lines: parts with their layers inside, and what can be added.
+/// All lines: parts with their layers, and the buttons that add rows.
 pub fn lines(rows: &[Row]) -> Vec<Line> {
     let mut lines = Vec::new();
     let mut part: Option<usize> = None;
@@ -156,7 +156,7 @@ fn OneField(at: usize, field: &'static Field, given: Option<String>) -> impl Int
     };
     let (own, hint) = (id(at, name), id(at, ""));
     let typed = move |value: String| editor.typed(at, name, &value);
-    let rest = move |_| editor.session.rest();
+    let rest = move |_| editor.session.end_edit();
     let control = match takes {
         FieldType::Switch => {
             let on = matches!(
@@ -195,7 +195,7 @@ fn OneField(at: usize, field: &'static Field, given: Option<String>) -> impl Int
     view! { <label>{name}{control}</label> }
 }
 
-/// Named sizes: a name and a value each, by the number of the size.
+/// Named sizes: a name and a value each, by index.
 #[component]
 fn Sizes(at: usize, row: Row) -> impl IntoView {
     let editor = Editor::current();
@@ -211,7 +211,7 @@ fn Sizes(at: usize, row: Row) -> impl IntoView {
         };
         let typed_name = move |value: String| editor.typed_size(at, index, Some(&value), "");
         let typed_value = move |value: String| editor.typed_size(at, index, None, &value);
-        let rest = move |_| editor.session.rest();
+        let rest = move |_| editor.session.end_edit();
         let label = |what: &str| format!("{what} {}", index + 1);
         let own = |what: &str| id(at, &format!("{what}{index}"));
         let remove = format!("{} {name}", text::REMOVE);
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_stand_under_their_parts_with_what_can_be_added() {
+    fn rows_are_under_their_parts_with_add_buttons() {
         let check = |network: &str, expected: &str| {
             let line = |line: &Line| match line {
                 Line::Row(at, row) => format!("{at}{}", row.kind),

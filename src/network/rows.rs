@@ -1,7 +1,7 @@
-//! A network's text as rows to edit: each statement with its fields, right or not.
+//! A network's text as editable rows: each statement with its fields, valid or not.
 //!
-//! The text is the one state. A row is read from it leniently, and every edit gives a text again, so that undo, links and
-//! the text form need nothing of their own.
+//! The text is the only state. Rows are parsed from it leniently, and every edit produces a text again, so undo, links and
+//! the text form need no extra code.
 
 use headroom_scenario::Problem;
 use headroom_scenario::network::{FIELD, ItemType, Position, item_types, statements};
@@ -16,7 +16,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// What it is, where that is known.
+    /// Its kind, if known.
     pub fn known(&self) -> Option<&'static ItemType> {
         item_types().iter().find(|known| known.name == self.kind)
     }
@@ -58,12 +58,12 @@ pub fn text(rows: &[Row]) -> String {
     rows.iter().map(row).collect::<Vec<_>>().join(";")
 }
 
-/// What was typed, without what would part it from its field: that is refused where it stands instead.
+/// The typed text, with separators replaced, so that it stays in its field and is rejected there.
 fn plain(typed: &str) -> String {
     typed.replace([',', ';', '='], "?")
 }
 
-/// A field of a row takes a value; an empty one gives way to what holds by default.
+/// Sets a field of a row; an empty value removes it, so that the default applies.
 pub fn set(rows: &mut [Row], at: usize, field: &str, value: &str) {
     let Some(row) = rows.get_mut(at) else {
         return;
@@ -80,7 +80,7 @@ pub fn set(rows: &mut [Row], at: usize, field: &str, value: &str) {
     }
 }
 
-/// A named size takes a name, or a value.
+/// Sets the name or the value of a named size.
 pub fn set_size(rows: &mut [Row], at: usize, index: usize, name: Option<&str>, value: &str) {
     let size = rows.get_mut(at).and_then(|row| row.fields.get_mut(index));
     if let Some((key, size)) = size {
@@ -91,7 +91,7 @@ pub fn set_size(rows: &mut [Row], at: usize, index: usize, name: Option<&str>, v
     }
 }
 
-/// Where a row's block begins and ends: a part takes its layers with it.
+/// The range of a row's block: a part includes its layers.
 fn block(rows: &[Row], at: usize) -> (usize, usize) {
     let rest = rows.iter().skip(at + 1);
     let layers = rest
@@ -103,7 +103,7 @@ fn block(rows: &[Row], at: usize) -> (usize, usize) {
     }
 }
 
-/// FieldType a row away, a part with its layers.
+/// Removes a row; a part goes with its layers.
 pub fn remove(rows: &mut Vec<Row>, at: usize) {
     let (from, to) = block(rows, at);
     if to <= rows.len() {
@@ -111,8 +111,8 @@ pub fn remove(rows: &mut Vec<Row>, at: usize) {
     }
 }
 
-/// Moves a row past its neighbour, a part past a whole part, and a layer into the next part where its own ends.
-/// Where it then stands; the same place where there is no way.
+/// Moves a row past its neighbour, a part past a whole part, and a layer into the next part at the end of its own. Returns
+/// its new index, or the old one if it cannot move.
 pub fn shift(rows: &mut [Row], at: usize, up: bool) -> usize {
     let Some(place) = rows.get(at).map(Row::place) else {
         return at;
@@ -156,7 +156,7 @@ pub fn shift(rows: &mut [Row], at: usize, up: bool) -> usize {
     }
 }
 
-/// Adds a row of a kind: a layer at the end of the part that stands at `part`. Where the row then stands.
+/// Adds a row of a kind: a layer at the end of the part at `part`. Returns the row's index.
 pub fn add(rows: &mut Vec<Row>, kind: &str, part: usize) -> usize {
     let first = |names: &[&str]| {
         let found = rows.iter().position(|row| names.contains(&&*row.kind));
@@ -172,7 +172,7 @@ pub fn add(rows: &mut Vec<Row>, kind: &str, part: usize) -> usize {
     };
     let same = rows.iter().filter(|row| row.kind == kind).count() + 1;
     let name = format!("{kind}{same}");
-    // Something that runs, to be changed: what must be given has no default.
+    // Valid initial values, since required fields have no default.
     let fields: &[(&str, &str)] = match kind {
         "sizes" => &[("width", "512")],
         "part" => &[("name", &name)],
@@ -202,7 +202,7 @@ pub fn add_size(rows: &mut [Row], at: usize) {
     }
 }
 
-/// FieldType a named size away.
+/// Removes a named size.
 pub fn remove_size(rows: &mut [Row], at: usize, index: usize) {
     if let Some(row) = rows.get_mut(at)
         && index < row.fields.len()
@@ -211,7 +211,7 @@ pub fn remove_size(rows: &mut [Row], at: usize, index: usize) {
     }
 }
 
-/// What is wrong, where: the row and its field. Without a row it is the whole that is wrong.
+/// An error and its position: the row and its field. Without a row it concerns the whole network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     pub row: Option<usize>,
@@ -219,7 +219,7 @@ pub struct Mark {
     pub says: String,
 }
 
-/// Lays problems on the rows whose paths they name.
+/// Assigns problems to the rows whose paths they name.
 pub fn marks(rows: &[Row], problems: &[Problem]) -> Vec<Mark> {
     let mark = |problem: &Problem| {
         let owns = |row: &Row| {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_takes_what_is_typed_and_gives_way_when_empty() {
+    fn typing_sets_a_field_and_an_empty_text_removes_it() {
         let with = |from: &str, to: &str| TEXT.replace(from, to);
         check(
             |all| set(all, 4, "out", " 2*h "),
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_take_their_layers_with_them() {
+    fn parts_move_with_their_layers() {
         let moved = "sizes,h=8;input,kind=values,shape=batch:4:h;part,name=b;mlp,width=4*h;part,name=a;norm;linear,out=h;tensor,name=t,shape=batch;tensor,name=u,shape=h;loss";
         check(|all| assert_eq!(shift(all, 2, false), 4), moved);
         check(|all| assert_eq!(shift(all, 5, true), 2), moved);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_move_only_where_they_may_stand() {
+    fn rows_move_only_to_valid_positions() {
         for (at, up) in [
             (0, true),
             (0, false),
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_can_be_read() {
+    fn added_rows_are_valid() {
         for kind in item_types() {
             let mut rows = rows("part,name=a");
             let at = add(&mut rows, kind.name, 0);
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn problems_are_laid_on_their_fields() {
+    fn problems_are_assigned_to_their_fields() {
         #[track_caller]
         fn check(text: &str, row: Option<usize>, says: &str) {
             let found = problems(text, &BTreeMap::default(), 2, 16);

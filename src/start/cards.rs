@@ -1,8 +1,8 @@
-//! Five runs to start from, each with the picture of its memory, which the worker makes.
+//! Five example runs, each with a bar of its memory, which the worker computes.
 
 use leptos::prelude::*;
 
-use crate::bar::{Bar, Drawn};
+use crate::bar::{Bar, MemoryBar};
 use crate::browser;
 use crate::session::Session;
 use crate::signals::{memo, whenever};
@@ -13,7 +13,7 @@ use headroom_core::estimate::Prediction;
 use headroom_scenario::Scenario;
 use headroom_scenario::presets::{self, Preset};
 
-/// One of each kind: small, adapters, four bits, everything trained, a system with a guide.
+/// One of each kind: small, LoRA, QLoRA, full training, a system with a guide.
 const CARDS: [&str; 5] = [
     "gpt2-small",
     "llama-8b-lora-24gb",
@@ -22,13 +22,13 @@ const CARDS: [&str; 5] = [
     "dreams",
 ];
 
-/// How a worker draws the pictures, whatever the scenario.
+/// The worker's job, whatever the scenario.
 pub const KIND: JobKind = JobKind {
     id: "cards",
     start: |_, _| Box::new(Pictures::default()),
 };
 
-/// What the picture of a run shows.
+/// A run's bar.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Picture {
     bar: Bar,
@@ -66,7 +66,7 @@ impl Picture {
     }
 }
 
-/// The work: a line for each card.
+/// The job: a line for each example.
 #[derive(Default)]
 struct Pictures {
     lines: Vec<String>,
@@ -104,7 +104,7 @@ pub fn Cards() -> impl IntoView {
     view! { <ul class="cards">{CARDS.iter().enumerate().map(card).collect_view()}</ul> }
 }
 
-/// A run to start from, with the picture of its memory.
+/// An example run with the bar of its memory.
 #[component]
 fn Card(preset: &'static Preset, at: usize, helper: Helper) -> impl IntoView {
     let session = Session::current();
@@ -122,7 +122,7 @@ fn Card(preset: &'static Preset, at: usize, helper: Helper) -> impl IntoView {
         <li>
             <button type="button" class="card" data-preset=preset.id on:click=choose>
                 <span class="name">{preset.title}</span>
-                <Drawn bar/>
+                <MemoryBar bar/>
                 <span class="quiet said">{said}</span>
             </button>
         </li>
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_card_is_a_preset_and_its_picture_crosses_from_the_worker() {
+    fn every_example_is_a_preset_with_a_bar() {
         for id in CARDS {
             assert!(presets::find(id).is_some(), "{id}");
         }

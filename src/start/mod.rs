@@ -1,4 +1,4 @@
-//! Where a first visit begins: one field that takes whatever a person has, and five runs to start from.
+//! The start panel of a first visit: one field for a model, a file or an error, and five examples.
 
 mod cards;
 
@@ -17,38 +17,38 @@ use headroom_advice::doctor::Findings;
 use headroom_catalog as catalog;
 use headroom_scenario::{Scenario, settings};
 
-/// What a text turned out to be.
+/// The kind of an input.
 #[derive(Clone, Debug, PartialEq)]
-enum Given {
+enum Input {
     Model(&'static str),
     Gpu(&'static str),
     /// A scenario, a model's configuration or saved plans.
     File,
-    /// An error message, a log or a table: the doctor's.
+    /// An error message, a log or a table, for the doctor.
     Failure,
-    /// None of these; the models with the most similar names.
+    /// Unknown; the models with the most similar names.
     Unknown(Vec<Entry>),
 }
 
-fn given(text: &str) -> Given {
+fn classify(text: &str) -> Input {
     let text = text.trim();
     if let Some(model) = catalog::model_named(text) {
-        return Given::Model(model.id);
+        return Input::Model(model.id);
     }
     if let Some(gpu) = catalog::gpu_named(text) {
-        return Given::Gpu(gpu.id);
+        return Input::Gpu(gpu.id);
     }
     if open::opened(text, &Scenario::default()) != Opened::Text {
-        return Given::File;
+        return Input::File;
     }
     if Findings::parse(text).is_some() || text.lines().count() > 1 {
-        return Given::Failure;
+        return Input::Failure;
     }
     let near = settings::find("model.id").map(|setting| combo::nearest(setting, text));
-    Given::Unknown(near.unwrap_or_default())
+    Input::Unknown(near.unwrap_or_default())
 }
 
-/// The field and the cards, above the page until something was chosen.
+/// The field and the examples, shown above the page until something is chosen.
 #[component]
 pub fn Start() -> impl IntoView {
     let session = Session::current();
@@ -71,7 +71,7 @@ pub fn Start() -> impl IntoView {
     }
 }
 
-/// The one field. Enter or a pasted text of several lines is taken.
+/// The field. Enter or pasting several lines submits it.
 #[component]
 fn AnyField() -> impl IntoView {
     let session = Session::current();
@@ -90,26 +90,26 @@ fn AnyField() -> impl IntoView {
     };
     let take = move || {
         let text = typed.get_untracked();
-        match given(&text) {
+        match classify(&text) {
             _ if text.trim().is_empty() => {}
-            Given::Model(id) => set("model.id", id),
-            Given::Gpu(id) => set("hardware.gpu", id),
-            Given::File => {
+            Input::Model(id) => set("model.id", id),
+            Input::Gpu(id) => set("hardware.gpu", id),
+            Input::File => {
                 open::take(session, &text);
                 leave();
             }
-            Given::Failure => {
+            Input::Failure => {
                 open::take(session, &text);
                 session.first_visit.set(false);
                 Place::Diagnose.show();
             }
-            Given::Unknown(nearest) => unknown.set(Some(nearest)),
+            Input::Unknown(nearest) => unknown.set(Some(nearest)),
         }
     };
     let typing = move |event: Event| {
         typed.set(event_target_value(&event));
         unknown.set(None);
-        // Enter takes the text, so lines come from the clipboard.
+        // Enter submits, so several lines can only be pasted.
         if typed.with_untracked(|text| text.trim().contains('\n')) {
             take();
         }
@@ -170,27 +170,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_field_tells_what_it_was_given() {
+    fn the_start_field_recognizes_its_input() {
         #[track_caller]
-        fn check(text: &str, expected: &Given) {
-            assert_eq!(given(text), *expected, "{text}");
+        fn check(text: &str, expected: &Input) {
+            assert_eq!(classify(text), *expected, "{text}");
         }
         check(
             "meta-llama/Llama-3.1-8B-Instruct",
-            &Given::Model("llama-3.1-8b"),
+            &Input::Model("llama-3.1-8b"),
         );
         check(
             "https://huggingface.co/Qwen/Qwen2.5-7B-Instruct",
-            &Given::Model("qwen2.5-7b"),
+            &Input::Model("qwen2.5-7b"),
         );
-        check("4090", &Given::Gpu("rtx-4090-24gb"));
-        check(r#"{"model_type": "gpt2", "n_layer": 12}"#, &Given::File);
+        check("4090", &Input::Gpu("rtx-4090-24gb"));
+        check(r#"{"model_type": "gpt2", "n_layer": 12}"#, &Input::File);
         check(
             "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.64 GiB \
              of which 1.00 GiB is free.",
-            &Given::Failure,
+            &Input::Failure,
         );
-        let Given::Unknown(nearest) = given("lamma 3.1 8b") else {
+        let Input::Unknown(nearest) = classify("lamma 3.1 8b") else {
             panic!("no model has that name");
         };
         assert_eq!(nearest.first().map(|entry| entry.id), Some("llama-3.1-8b"));

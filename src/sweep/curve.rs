@@ -1,4 +1,4 @@
-//! The curve of memory against one setting: worked out in the worker, an estimate at a time, and read back on the page.
+//! Memory against one setting: computed by the worker, one estimate at a time, and parsed on the page.
 
 use crate::worker::{JobKind, Work};
 use headroom_base::order::sorted;
@@ -7,13 +7,13 @@ use headroom_core::estimate::{Band, Estimate, estimate};
 use headroom_scenario::Scenario;
 use headroom_scenario::settings::{self, Setting, Value, ValueType};
 
-/// How a worker draws it up; the limits that it is sent are the path of the setting.
+/// The worker's job: its limits are the path of the setting.
 pub const KIND: JobKind = JobKind {
     id: "sweep",
     start: |scenario, path| Box::new(Sweeper::new(scenario, path)),
 };
 
-/// What is known so far of the curve.
+/// The state of the curve.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Curve {
     pub points: Vec<(u64, Band)>,
@@ -27,28 +27,13 @@ pub struct Curve {
 pub enum Largest {
     #[default]
     NotYetKnown,
-    /// Not even the smallest fits.
+    /// Not even the smallest value fits.
     Nothing,
     Value(u64),
 }
 
 impl Curve {
-    /// The highest thing to be drawn.
-    pub fn top(&self) -> Bytes {
-        let highest = self
-            .points
-            .iter()
-            .map(|(_, band)| band.high)
-            .max()
-            .unwrap_or_default();
-        // A card far above the curve would press it flat; its line is then left out.
-        let usable = self
-            .usable
-            .filter(|usable| usable.get() / 3 < highest.get());
-        highest.max(usable.unwrap_or_default())
-    }
-
-    /// A line of the present value, the card's memory and the largest value that fits, then one for each point.
+    /// A line with the current value, the GPU's memory and the largest value that fits, then one for each point.
     fn write(&self) -> Vec<String> {
         let usable = self.usable.map(|bytes| bytes.get().to_string());
         let largest = match self.largest {
@@ -67,7 +52,7 @@ impl Curve {
             .collect()
     }
 
-    /// What a worker said; `None` until its points are known.
+    /// Parses the worker's reply; `None` until the points are known.
     pub fn read(lines: &[String]) -> Option<Self> {
         let (head, points) = lines.split_first()?;
         let mut head = head.split(' ');
@@ -105,7 +90,7 @@ fn range(setting: &Setting) -> (u64, u64) {
     }
 }
 
-/// Values from nothing to twice the present one, evenly.
+/// Evenly spaced values from zero to twice the current one.
 fn values(setting: &Setting, now: u64) -> Vec<u64> {
     const POINTS: u64 = 12;
     let (low, high) = range(setting);
@@ -143,7 +128,7 @@ impl Search {
         }
     }
 
-    /// The value to try next, or nothing where the answer is known.
+    /// The next value to try, or `None` once the answer is known.
     fn next(self) -> Option<u64> {
         let next = match self.fails {
             None => self
@@ -156,7 +141,7 @@ impl Search {
         (next > self.fits).then_some(next)
     }
 
-    fn learn(&mut self, value: u64, fits: bool) {
+    fn record(&mut self, value: u64, fits: bool) {
         if fits {
             self.fits = value;
         } else {
@@ -165,13 +150,13 @@ impl Search {
     }
 }
 
-/// The work on a curve: its points first, then the search.
+/// The job: the points first, then the search.
 struct Sweeper {
-    /// `None` where there is nothing to sweep.
+    /// `None` if there is nothing to sweep.
     setting: Option<&'static Setting>,
     scenario: Scenario,
     curve: Curve,
-    /// The values whose points are still to come, the last first.
+    /// The values of the remaining points, a stack.
     waiting: Vec<u64>,
     search: Search,
 }
@@ -197,7 +182,7 @@ impl Sweeper {
         }
     }
 
-    /// What the search says when it is over.
+    /// The result of the search.
     fn found(&self, setting: &Setting) -> Largest {
         match self.search.fits {
             fits if fits >= range(setting).0 => Largest::Value(fits),
@@ -225,13 +210,13 @@ impl Work for Sweeper {
         } else if let Some(value) = self.search.next() {
             let found = with(setting, &self.scenario, value);
             let fits = found.is_some_and(|estimate| estimate.fits == Some(true));
-            self.search.learn(value, fits);
+            self.search.record(value, fits);
         } else {
             self.curve.largest = self.found(setting);
         }
     }
 
-    /// Nothing before the points are whole: a curve that grows would move what is beside it.
+    /// Empty until all points are known: a growing curve would shift the layout.
     fn lines(&self) -> Vec<String> {
         if self.setting.is_some() && self.waiting.is_empty() {
             self.curve.write()
@@ -252,7 +237,7 @@ mod tests {
             let mut tries = 0;
             while let Some(value) = search.next() {
                 assert!((1..=5000).contains(&value));
-                search.learn(value, value <= largest);
+                search.record(value, value <= largest);
                 tries += 1;
             }
             assert_eq!(search.fits, largest);
@@ -261,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn values_hold_the_present_one_and_stay_in_range() {
+    fn values_include_the_current_one_and_stay_in_range() {
         let batch = settings::find("data.micro_batch").unwrap();
         let check = |now, expected: &[u64]| assert_eq!(values(batch, now), expected);
         check(1, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
@@ -274,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_says_the_curve_when_its_points_are_whole_and_then_the_largest_that_fits() {
+    fn the_worker_sends_the_complete_curve_and_then_the_largest_value() {
         let mut scenario = Scenario::default();
         let small = [("layers", 1), ("hidden", 64), ("heads", 2), ("vocab", 500)];
         scenario.model.dims = small.map(|(name, size)| (name.to_string(), size)).into();

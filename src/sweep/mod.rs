@@ -1,27 +1,28 @@
-//! Memory against one setting: the curve, the card's line, and the largest value that still fits.
+//! Memory against one setting: the curve, the GPU's line, and the largest value that fits.
 
 mod curve;
 
-pub use curve::{Curve, KIND, Largest};
+pub use curve::KIND;
+use curve::{Curve, Largest};
 
-use leptos::ev::{Event, PointerEvent};
+use leptos::ev::Event;
 use leptos::prelude::*;
 
-use super::advice::follow;
-use super::chart::{Drawing, SavePicture};
+use super::chart::{SavePicture, Scrubber};
+use super::follow::follow;
 use super::saves::Saves;
 use super::session::Session;
 use super::signals::{memo, memo_after};
 use super::table::{Folded, Table};
 use super::worker::Helper;
-use super::{browser, chart, saves, text};
+use super::{chart, saves, text};
 use headroom_base::order::sorted;
 use headroom_base::units::{Bytes, UnitStyle};
 use headroom_core::estimate::{Band, Fit};
 use headroom_scenario::Scenario;
 use headroom_scenario::settings::{self, Setting, ValueType};
 
-/// Settings that can be swept: whole numbers that mean something here.
+/// Settings that can be swept: integers with an effect here.
 fn sweepable(scenario: &Scenario) -> Vec<&'static Setting> {
     let first = ["data.micro_batch", "data.sequence", "training.lora.rank"];
     let all = settings::all().iter().filter(|setting| {
@@ -44,7 +45,7 @@ pub fn Sweep() -> impl IntoView {
     let path = RwSignal::new("data.micro_batch");
     let helper = Helper::new(KIND.id);
     follow(session, helper, || true, move || path.get().into());
-    // The curve before stays until the next is known: nothing beside it moves.
+    // The previous curve stays until the next is known, so the layout does not shift.
     let curve = memo_after(move |before: Option<&Curve>| {
         let read = helper.reply.with(|reply| Curve::read(&reply.lines));
         read.or_else(|| before.cloned()).unwrap_or_default()
@@ -71,8 +72,7 @@ pub fn Sweep() -> impl IntoView {
         }
     };
     let size = chart::current_size();
-    let drawing =
-        memo(move || curve.with(|curve| chart::curve(curve, session.units.get(), size.get())));
+    let drawing = memo(move || curve.with(|curve| draw(curve, session.units.get(), size.get())));
     let axis = move || curve.with(|curve| axis(setting(), curve, session.units.get()));
     let table = move || {
         let head = vec![
@@ -115,7 +115,7 @@ pub fn Sweep() -> impl IntoView {
     }
 }
 
-/// The drawing, and the values where one points.
+/// The chart, and the values under the pointer.
 #[component]
 fn Plot(
     setting: Signal<Option<&'static Setting>>,
@@ -124,7 +124,7 @@ fn Plot(
 ) -> impl IntoView {
     let session = Session::current();
     let size = chart::current_size();
-    // Where nobody points, the values are those of this scenario.
+    // Without a pointer, the values of the current scenario.
     let pointed = RwSignal::new(None::<usize>);
     let at = memo(move || {
         curve.with(|curve| {
@@ -136,27 +136,24 @@ fn Plot(
         })
     });
     let last = move || curve.with(|curve| curve.points.last().map_or(1, |(value, _)| *value));
-    let point = move |event: PointerEvent| {
-        let x = browser::across(&event)
-            .and_then(|across| chart::value_at(across, last(), size.get().0));
-        pointed.set(x.and_then(|x| curve.with_untracked(|curve| nearest(curve, x))));
+    let go_to = move |x| pointed.set(curve.with_untracked(|curve| nearest(curve, x)));
+    let point = move |across: Option<f64>| match across
+        .and_then(|across| chart::value_at(across, last(), size.get().0))
+    {
+        Some(x) => go_to(x),
+        None => pointed.set(None),
     };
-    let cursor = move || {
-        let value = curve.with(|curve| Some(curve.points.get(at.get()?)?.0));
-        let place = value.map(|value| chart::place_of(value, last(), size.get().0));
-        format!("{:.3}%", place.unwrap_or_default())
-    };
-    let value = move || {
-        let value = curve.with(|curve| Some(curve.points.get(at.get()?)?.0));
-        value.unwrap_or_default().to_string()
-    };
-    let scrub = move |event: Event| {
-        let value = event_target_value(&event).parse().ok();
-        pointed.set(value.and_then(|value| curve.with_untracked(|curve| nearest(curve, value))));
-    };
-    let said = memo(move || {
+    let scrub = move |value: u64| go_to(value as f64);
+    let shown = move || curve.with(|curve| Some(curve.points.get(at.get()?)?.0));
+    let cursor = Signal::derive(move || {
+        let place = |value| chart::place_of(value, last(), size.get().0);
+        shown().map(place).unwrap_or_default()
+    });
+    let value = Signal::derive(move || shown().unwrap_or_default());
+    let max = Signal::derive(last);
+    let readout = memo(move || {
         let (setting, units) = (setting.get()?, session.units.get());
-        curve.with(|curve| readout(setting, curve, at.get()?, units))
+        curve.with(|curve| self::readout(setting, curve, at.get()?, units))
     });
     let key = KEY.map(|(drawn, name)| {
         view! {
@@ -168,28 +165,7 @@ fn Plot(
     });
     view! {
         <figure class="chart" data-testid="sweep-chart">
-            <div
-                class="plot"
-                aria-hidden="true"
-                on:pointermove=point
-                on:pointerleave=move |_| pointed.set(None)
-            >
-                <Drawing svg=drawing size/>
-                <svg class="overlay">
-                    <line class="cursor" y1="0" y2="100%" x1=cursor x2=cursor></line>
-                </svg>
-            </div>
-            <input
-                class="scrubber"
-                type="range"
-                min="0"
-                aria-label="Point of the curve"
-                max=move || last().to_string()
-                prop:value=value
-                aria-valuetext=move || said.get()
-                on:input=scrub
-            />
-            <figcaption class="readout">{move || said.get()}</figcaption>
+            <Scrubber label="Point of the curve" svg=drawing size value max cursor point scrub readout/>
             <ul class="key" aria-hidden="true">
                 {key}
             </ul>
@@ -197,7 +173,7 @@ fn Plot(
     }
 }
 
-/// The point whose value is nearest to one.
+/// The point closest to a value.
 fn nearest(curve: &Curve, value: f64) -> Option<usize> {
     let away = |at: &usize| {
         let point = curve.points.get(*at).map_or(0.0, |(own, _)| *own as f64);
@@ -213,7 +189,7 @@ fn readout(setting: &Setting, curve: &Curve, at: usize, units: UnitStyle) -> Opt
     let expected = band.expected.show(units);
     let fits = curve
         .usable
-        .map(|usable| format!(", {}", Fit::of(*band, usable).words()));
+        .map(|usable| format!(", {}", Fit::of(*band, usable).label()));
     let fits = fits.unwrap_or_default();
     Some(format!(
         "{} {value}: {expected} ({low}–{high}){fits}",
@@ -221,7 +197,7 @@ fn readout(setting: &Setting, curve: &Curve, at: usize, units: UnitStyle) -> Opt
     ))
 }
 
-/// The largest value that fits, and a button that takes it.
+/// The largest value that fits, and a button that applies it.
 #[component]
 fn LargestThatFits(setting: Signal<Option<&'static Setting>>, curve: Memo<Curve>) -> impl IntoView {
     let session = Session::current();
@@ -250,7 +226,7 @@ fn LargestThatFits(setting: Signal<Option<&'static Setting>>, curve: Memo<Curve>
     }
 }
 
-/// What the drawing's marks mean.
+/// The legend.
 const KEY: [(&str, &str); 4] = [
     (
         r#"<path class="line-main" d="M0 6h16" stroke-width="2"/>"#,
@@ -262,7 +238,7 @@ const KEY: [(&str, &str); 4] = [
     ),
     (
         r#"<path class="line-limit" d="M0 6h16" stroke-width="2"/>"#,
-        "usable on the card",
+        "usable on the GPU",
     ),
     (
         r#"<circle class="fill-peak" cx="8" cy="6" r="4"/>"#,
@@ -294,17 +270,19 @@ fn rows(curve: &Curve, units: UnitStyle) -> Vec<Vec<String>> {
     curve.points.iter().map(row).collect()
 }
 
-/// What the axes of a sweep show.
+fn draw(curve: &Curve, units: UnitStyle, size: (u32, u32)) -> Option<String> {
+    chart::curve(&curve.points, curve.now, curve.usable, units, size)
+}
+
+/// The title of a sweep's chart.
 fn axis(setting: Option<&Setting>, curve: &Curve, units: UnitStyle) -> Option<String> {
     let setting = setting?;
     let across = match setting.unit {
         "" => setting.label.to_ascii_lowercase(),
         unit => unit.to_string(),
     };
-    Some(format!(
-        "Memory ({}) by {across}",
-        units.scale(curve.top()).1
-    ))
+    let unit = chart::curve_unit(&curve.points, curve.usable, units);
+    Some(format!("Memory ({unit}) by {across}"))
 }
 
 fn largest_text(setting: &Setting, largest: Largest) -> Option<String> {
@@ -321,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_point_is_read_out() {
+    fn the_closest_point_is_read_out() {
         let band = |gib| Band {
             low: Bytes::gib(gib),
             expected: Bytes::gib(gib + 1.0),
@@ -344,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_most_is_first() {
+    fn jobs_are_in_order_of_priority() {
         let paths: Vec<_> = sweepable(&Scenario::default())
             .iter()
             .map(|setting| setting.path)

@@ -1,4 +1,4 @@
-//! What to change.
+//! Texts of the advice section.
 
 use headroom_base::units::{Bytes, UnitStyle};
 
@@ -9,13 +9,12 @@ pub const FITS_AS_IT_IS: &str = "It fits: nothing needs to change.";
 pub const FITS_PROBABLY: &str =
     "It probably fits. To make sure even the upper end of the range fits:";
 pub const FITS_PROBABLY_AT_BEST: &str =
-    "It probably fits; even all of these together do not make sure.";
+    "It probably fits, but even all of these together do not guarantee it.";
 pub const LADDER: &str = "Apply in order; each step is computed for this run.";
 pub const LADDER_FAILS: &str =
     "All of these together are not enough: use a larger GPU or a smaller model.";
 pub const NOTHING_HELPS: &str = "No change is enough: use a larger GPU or a smaller model.";
-pub const UNLOCK: &str =
-    "It can fit if something above may change: clear a box under “Keep as it is”.";
+pub const UNLOCK: &str = "It could fit if more may change: clear a box under “Keep as it is”.";
 pub const SAME_RESULTS: &str = "same";
 pub const CHANGES_RESULTS: &str = "results differ";
 pub const LEAST_MEMORY: &str = "minimum memory to run";
@@ -25,15 +24,15 @@ pub const EVERY_CHANGE_ABOUT: &str = "Computed for this run; some changes save n
 pub const TIERS: &str = "Largest batch";
 pub const TIERS_ABOUT: &str = "The largest micro-batch at each safety margin, with the same effective batch, and the changes it takes.";
 pub const OTHER_CARDS: &str = "Other GPUs";
-pub const OTHER_CARDS_ABOUT: &str = "GPUs that can run this, the smallest first, with their memory and where to rent them (in brackets: GPUs in the smallest instance).";
+pub const OTHER_CARDS_ABOUT: &str = "GPUs that can run this, smallest first, with their memory and cloud instances (in brackets: GPUs in the smallest instance).";
 pub const HOW_FAR: &str = "Limits";
 pub const HOW_FAR_ABOUT: &str =
     "The largest value of each setting that fits, with everything else unchanged.";
 pub const NONE_FITS: &str = "no value fits";
 
-/// Limits that no value meets.
+/// Settings of which no value fits.
 pub fn none_enough(names: &str) -> String {
-    format!("No value is small enough for: {names}.")
+    format!("Not even the smallest value fits: {names}.")
 }
 
 pub const KEEP: &str = "Keep as it is";
@@ -44,7 +43,7 @@ pub const FITS: &str = "fits";
 pub const TIGHT: &str = "tight";
 pub const SMALLER_BATCH: &str = "with a smaller micro-batch";
 pub const NO_CARD_AS_IT_IS: &str =
-    "No GPU in the catalogue holds this run as it is; these do with a smaller micro-batch.";
+    "No GPU in the catalogue fits this run as it is; these do with a smaller micro-batch.";
 pub const HOURLY: &str = "Your price for a GPU hour";
 pub const NO_PRICE: &str = "Expected a number, such as 1.50.";
 pub const FEWER_ROWS: &str = "Show ten";
@@ -53,11 +52,11 @@ pub fn more_rows(hidden: usize) -> String {
     format!("Show {hidden} more")
 }
 
-pub fn only_what(program: &str) -> String {
+pub fn only_expressible(program: &str) -> String {
     format!("Only changes that {program} can express.")
 }
 
-/// A tier by its name and how full it makes the card.
+/// A tier and how full it makes the GPU.
 pub fn tier(name: &str, full: f64) -> String {
     let mut letters = name.chars();
     let first = letters.next().map(|letter| letter.to_ascii_uppercase());
@@ -73,7 +72,7 @@ pub fn all_of_these(changes: &str) -> String {
     format!("In every row: {changes}.")
 }
 
-pub fn no_way(tiers: &str) -> String {
+pub fn tiers_that_do_not_fit(tiers: &str) -> String {
     format!("Does not fit: {tiers}.")
 }
 
@@ -81,7 +80,7 @@ pub fn instead(changes: &str) -> String {
     format!("Or instead: {changes}")
 }
 
-/// A share by which something is more or less: `+12 %`, `−3 %`.
+/// A relative change: `+12 %`, `−3 %`.
 pub fn percent_more(part: f64) -> String {
     let percent = (part * 100.0).round();
     let sign = if percent < 0.0 { "−" } else { "+" };
@@ -92,11 +91,11 @@ pub fn too_small(count: usize) -> String {
     format!("{count} GPUs are too small")
 }
 
-pub fn not_there(count: usize) -> String {
+pub fn gpus_that_cannot_run(count: usize) -> String {
     format!("{count} GPUs cannot run this or have an unknown amount of memory")
 }
 
-/// What a step and an epoch cost, in the currency of the price.
+/// The cost of a step and an epoch, in the currency of the price.
 pub fn costs(step: f64, epoch: Option<f64>) -> String {
     let amount = |amount: f64| {
         if amount < 0.01 {
@@ -114,7 +113,7 @@ pub fn costs(step: f64, epoch: Option<f64>) -> String {
     }
 }
 
-/// What the cells of a fit map show.
+/// The description of the fit map.
 pub fn map_axis(units: UnitStyle, usable: Option<Bytes>) -> Option<String> {
     let usable = usable?;
     Some(format!(

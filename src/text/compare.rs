@@ -1,4 +1,4 @@
-//! Two scenarios side by side.
+//! Texts of the comparison.
 
 pub const COMPARE: &str =
     "Pin this scenario, change any setting, and compare the two side by side.";

@@ -1,11 +1,11 @@
-//! Files to run.
+//! Texts of the exported files.
 
 pub const RUN: &str = "Files to run";
 pub const STARTED_BY: &str = "started by";
 pub const COPY_COMMAND: &str = "Copy command";
 pub const SAVE_COMMAND: &str = "Download as a script";
 pub const COMMAND_ABOUT: &str =
-    "One command writes these files and starts the run; it needs nothing else but the program.";
+    "One command writes these files and starts the run; only the program must be installed.";
 pub const ALL_PROGRAMS: &str = "All programs (.zip)";
 pub const CHANGE_ALL: &str = "Make all these changes";
 
@@ -13,7 +13,7 @@ pub fn cannot_run(program: &str) -> String {
     format!("{program} cannot run this as it is. It has no setting for:")
 }
 
-/// What a button does that mends what a program refuses.
+/// The label of a button that fixes a refusal.
 pub fn change_to(label: &str, value: &str) -> String {
     format!("Change {label} to {value}")
 }

@@ -1,10 +1,10 @@
-//! Settings and their fields.
+//! Texts of the form.
 
 use headroom_scenario::{Problem, settings};
 
-pub const RESET_ABOUT: &str = "Take back every change since the chosen example";
+pub const RESET_ABOUT: &str = "Revert every change since the chosen example";
 
-/// What is wrong with a value, by the names that the page has for settings.
+/// A problem with a value, with the page's labels for settings.
 pub fn problem(problem: &Problem) -> String {
     let Problem {
         field,
@@ -39,7 +39,7 @@ pub fn more(section: &str) -> String {
 
 pub const CHANGED_SETTING: &str = "changed";
 
-/// What a click on "changed" does.
+/// The label of the "changed" button.
 pub fn reset_setting(label: &str, before: &str) -> String {
     match before {
         "" => format!("{label}: changed. Clear it again"),
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_problem_ends_once() {
+    fn a_problem_ends_with_one_full_stop() {
         let check = |expected: &str, ends: &str| {
             let told = problem(&Problem::new("strategy", "fsdp2", expected));
             assert!(told.ends_with(ends), "{told}");

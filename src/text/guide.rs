@@ -1,4 +1,4 @@
-//! A system's own guide.
+//! Texts of a system's guide.
 
 pub const GUIDE_TABLE: &str = "Claims of the guide";
 pub const SEE_GUIDE: &str = "See what it gets right and wrong";
@@ -12,7 +12,7 @@ pub const SAID: &str = "The guide says";
 pub const COMPUTED: &str = "Computed here";
 pub const WHY: &str = "Why they differ";
 pub const KNOBS: &str = "Its flags and what they do";
-pub const BROUGHT: &str = "Defaults that were taken for you";
+pub const BROUGHT: &str = "Defaults that apply";
 pub const OF_THE_METHOD: &str = "LoRA";
 pub const HOLDS: &str = "default";
 pub const CHANGED: &str = "changed";

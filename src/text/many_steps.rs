@@ -1,14 +1,14 @@
-//! Fragmentation over many steps.
+//! Texts of fragmentation over many steps.
 
 use headroom_base::units::{Bytes, UnitStyle};
 
 pub const MANY_STEPS: &str = "Fragmentation over many steps";
-pub const MANY_STEPS_ABOUT: &str = "Replays batches with the sizes of your data through the allocator: memory it holds beyond what is allocated \
-     is fragmentation.";
+pub const MANY_STEPS_ABOUT: &str = "Replays batches with the sizes of your data through the allocator: reserved memory \
+     beyond allocated memory is fragmentation.";
 
 pub fn many_steps(count: usize, allocated: Bytes, held: Bytes) -> String {
     let ratio = held.get() as f64 / allocated.get().max(1) as f64;
-    format!("Over {count} steps the allocator reserves {ratio:.2} times what is allocated.")
+    format!("Over {count} steps the allocator reserves {ratio:.2} times the allocated memory.")
 }
 
 pub fn step_fails(step: usize, retries: u64) -> String {

@@ -1,4 +1,4 @@
-//! Words the page shows: kept together so that they can be read through, and translated one day.
+//! The page's texts, kept together so that they can be reviewed and translated.
 
 mod advice;
 mod breakdown;

@@ -1,4 +1,4 @@
-//! A network that is declared.
+//! Texts of the network editor.
 
 pub const OWN_NETWORK: &str = "Your own network";
 pub const NETWORK: &str = "Your own network";

@@ -1,4 +1,4 @@
-//! The parts of the memory and of a step by name, and why each is there.
+//! Names and explanations of the parts of memory and the phases of a step.
 
 use headroom_core::estimate::{Category, Phase};
 
@@ -19,7 +19,7 @@ pub fn peak_in(phase: Phase) -> String {
     format!("Peak in {}", self::phase(phase).to_ascii_lowercase())
 }
 
-/// A category's name for classes and test hooks, its label, and why it is there.
+/// A category's id for classes and tests, its label, and its explanation.
 pub const fn category(category: Category) -> (&'static str, &'static str, &'static str) {
     match category {
         Category::Parameters => (
@@ -30,12 +30,12 @@ pub const fn category(category: Category) -> (&'static str, &'static str, &'stat
         Category::Gradients => (
             "gradients",
             "Gradients",
-            "One value for each trained weight, in the weight's precision. Backward makes them, layer by layer; the optimizer step uses them.",
+            "One value per trained weight, in the weight's precision. Backward computes them layer by layer; the optimizer step uses them.",
         ),
         Category::OptimizerStates => (
             "optimizer-states",
             "Optimizer states",
-            "What the optimizer remembers of each trained weight: Adam keeps two averages. Made in the first step, kept ever after.",
+            "The optimizer's state for each trained weight: Adam keeps two moving averages. Allocated in the first step and kept from then on.",
         ),
         Category::Ema => (
             "ema",
@@ -51,17 +51,17 @@ pub const fn category(category: Category) -> (&'static str, &'static str, &'stat
         Category::Activations => (
             "activations",
             "Activations",
-            "What each operation of the forward pass keeps for its backward: the part that grows with batch and length.",
+            "Tensors that the forward pass saves for backward: the part that grows with batch size and sequence length.",
         ),
         Category::AutocastCopies => (
             "autocast-copies",
             "Autocast copies",
-            "Low-precision copies of the weights that autocast makes once in each forward pass and keeps until its region ends.",
+            "Low-precision copies of the weights that autocast makes once per forward pass and caches until its context ends.",
         ),
         Category::BackwardTemporaries => (
             "backward-temporaries",
             "Backward temporaries",
-            "Gradients on their way from one operation to the one before it; each dies as soon as it has been used.",
+            "Gradients of activations, passed from operation to operation in backward; each is freed as soon as it has been used.",
         ),
         Category::OptimizerTemporaries => (
             "optimizer-temporaries",
@@ -81,14 +81,14 @@ pub const fn category(category: Category) -> (&'static str, &'static str, &'stat
     }
 }
 
-/// Memory on the device that no tensor holds.
+/// Device memory outside tensors.
 pub const CACHED: (&str, &str, &str) = (
     "cached",
     "Held by the allocator",
-    "Reserved and not allocated at the peak: free pieces of blocks that PyTorch's caching allocator keeps for later.",
+    "Reserved but not allocated at the peak: free blocks that PyTorch's caching allocator keeps for reuse.",
 );
 pub const CONTEXT: (&str, &str, &str) = (
     "context",
     "CUDA context",
-    "What the driver and libraries take before the first tensor: kernels, communication buffers. nvidia-smi counts it, PyTorch does not.",
+    "Memory of the driver and libraries: loaded kernels, communication buffers. nvidia-smi includes it, PyTorch does not.",
 );

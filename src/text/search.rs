@@ -1,4 +1,4 @@
-//! The search for the fastest run that fits.
+//! Texts of the search.
 
 use headroom_advice::Tally;
 use headroom_base::units::{Bytes, UnitStyle};
@@ -8,7 +8,7 @@ pub const SMALLEST_CARD: &str = "smallest GPU";
 pub const FEWEST_CARDS: &str = "fewest GPUs at this effective batch";
 pub const FEWEST_CHECKPOINTS: &str = "least checkpointing";
 pub const FASTEST_THAT_FITS: &str = "Search";
-pub const SEARCH_ABOUT: &str = "Searches all combinations of changes and micro-batches for the fastest that fits. You can keep working.";
+pub const SEARCH_ABOUT: &str = "Searches all combinations of changes and micro-batches for the fastest that fits. You can keep working meanwhile.";
 pub const SEARCH: &str = "Search again";
 pub const NOTHING_FITS: &str = "No combination fits.";
 pub const FASTEST: &str = "fastest";
@@ -29,7 +29,7 @@ pub fn checkpointed(scenario: &Scenario) -> String {
     }
 }
 
-/// How far a search is, and what it did not have to look at.
+/// The progress of a search, and what it pruned.
 pub fn searched(tally: &Tally) -> String {
     format!(
         "Checked {} of {} combinations in {} estimates: {} cannot be combined, {} too large, {} no better than one already found.",
@@ -42,7 +42,7 @@ pub fn searched(tally: &Tally) -> String {
     )
 }
 
-/// What the axes of a search's drawing show.
+/// The title of a search's chart.
 pub fn front_axis(points: &[(Bytes, f64, bool)], units: UnitStyle) -> Option<String> {
     let most = points.iter().map(|point| point.0).max()?;
     Some(format!("Memory ({}) by step time (s)", units.scale(most).1))

@@ -1,122 +1,122 @@
-//! Long work off the page's own thread: a worker runs this same module and takes jobs as text.
+//! Long work off the page's thread: a worker runs this same module and gets jobs as text.
 
-mod desk;
-mod handed;
+mod files;
+mod queue;
 
-pub use desk::{JobKind, Reply, Work};
+pub use queue::{JobKind, Reply, Work};
 
 use std::cell::{Cell, RefCell};
 
 use leptos::prelude::*;
-// A worker has no Leptos to run futures for it.
+// A worker has no Leptos runtime for futures.
 use wasm_bindgen_futures::spawn_local;
 
 use super::browser;
-use desk::{Desk, request};
 use headroom_scenario::Scenario;
+use queue::{JobQueue, request};
 
-/// How long it works before it listens again, in milliseconds: less than a frame, for it may have to do on the
-/// page's thread where the browser gives it none of its own.
+/// How long it works before it yields, in milliseconds: less than a frame, because without a worker this runs on the page's
+/// thread.
 const SLICE: f64 = 10.0;
 
 thread_local! {
-    /// All that a worker can be asked for.
+    /// All kinds of jobs.
     static KINDS: Cell<&'static [JobKind]> = const { Cell::new(&[]) };
-    static DESK: RefCell<Desk> = RefCell::default();
+    static QUEUE: RefCell<JobQueue> = RefCell::default();
     static WORKING: RefCell<bool> = const { RefCell::new(false) };
     static HELPERS: RefCell<Vec<Helper>> = const { RefCell::new(Vec::new()) };
 }
 
-/// In the worker: takes requests for as long as it lives.
+/// In the worker: handles requests.
 pub fn serve(kinds: &'static [JobKind]) {
     KINDS.set(kinds);
     browser::on_request(|request| {
-        if !handed::taken(&request) {
+        if !files::receive_file(&request) {
             take(&request, browser::answer);
         }
     });
 }
 
-/// In the page: gives the worker the recorded graph of a catalogue's model.
-pub fn bring(id: &str, text: &str) {
-    // Without a worker the page's own is enough.
-    browser::request(&handed::graph(id, text));
+/// In the page: sends the worker the recorded graph of a catalogue's model.
+pub fn send_graph(id: &str, text: &str) {
+    // Without a worker the page already has it.
+    browser::request(&files::graph(id, text));
 }
 
-/// In the page: starts the worker whose replies all helpers hear.
+/// In the page: starts the worker, whose replies go to all helpers.
 pub fn start(kinds: &'static [JobKind]) {
     KINDS.set(kinds);
     spawn_local(async {
-        // The first answer does without a worker.
-        let later = browser::whole().await;
-        let here = |request: String| take(&request, tell_helpers);
-        browser::start_worker(&later, |text| tell_helpers(&text), here);
+        // The first answer does not need the worker.
+        let later = browser::second_part().await;
+        let here = |request: String| take(&request, notify_helpers);
+        browser::start_worker(&later, |text| notify_helpers(&text), here);
     });
 }
 
-/// Hands a reply to the page's helpers, of which each takes its own.
-fn tell_helpers(text: &str) {
+/// Passes a reply to all helpers, which filter their own.
+fn notify_helpers(text: &str) {
     let helpers = HELPERS.with_borrow(Clone::clone);
     for helper in helpers {
         helper.hear(text);
     }
 }
 
-/// Takes a request, and works unless that is going on already.
+/// Queues a request, and starts working unless it already does.
 fn take(request: &str, tell: impl Fn(&str) + 'static) {
-    DESK.with_borrow_mut(|desk| desk.take(KINDS.get(), request));
+    QUEUE.with_borrow_mut(|queue| queue.take(KINDS.get(), request));
     if WORKING.replace(true) {
         return;
     }
     spawn_local(async move {
         loop {
             let end = browser::now() + SLICE;
-            let said = DESK.with_borrow_mut(|desk| desk.work(|| browser::now() < end));
+            let said = QUEUE.with_borrow_mut(|queue| queue.work(|| browser::now() < end));
             let Some(reply) = said else {
                 break;
             };
             tell(&reply);
-            browser::breathe().await;
+            browser::yield_now().await;
         }
         WORKING.replace(false);
     });
 }
 
-/// The page's side: asks, and holds the latest reply.
+/// The page's side of a kind of job: sends requests and holds the latest reply.
 #[derive(Clone, Copy, Debug)]
 pub struct Helper {
     kind: &'static str,
     number: RwSignal<u32>,
-    /// The scenario that was asked about last.
+    /// The scenario of the last request.
     pub about: RwSignal<Scenario>,
     pub reply: RwSignal<Reply>,
 }
 
 impl Helper {
     pub fn new(kind: &'static str) -> Self {
-        let it = Self {
+        let helper = Self {
             kind,
             number: RwSignal::new(0),
             about: RwSignal::new(Scenario::default()),
             reply: RwSignal::default(),
         };
-        HELPERS.with_borrow_mut(|all| all.push(it));
-        it
+        HELPERS.with_borrow_mut(|all| all.push(helper));
+        helper
     }
 
-    /// Asks anew; what was asked before is dropped.
+    /// Sends a request, replacing the previous one.
     pub fn ask(self, scenario: Scenario) {
         self.ask_within(scenario, "");
     }
 
-    /// The same within limits, which the kind of work reads.
+    /// The same with limits, which the job interprets.
     pub fn ask_within(self, scenario: Scenario, limits: &str) {
         self.send(Some(&scenario), limits);
         self.about.set(scenario);
         self.reply.set(Reply::default());
     }
 
-    /// Ends what was asked; what is known by then stays.
+    /// Cancels the request; the result so far stays.
     pub fn stop(self) {
         self.send(None, "");
         self.reply.update(|reply| reply.done = true);
@@ -129,13 +129,13 @@ impl Helper {
         }) else {
             return;
         };
-        if let Some(file) = scenario.and_then(handed::unknown_recording) {
+        if let Some(file) = scenario.and_then(files::unknown_recording) {
             browser::request(&file);
         }
         let text = request(self.kind, number, limits, scenario);
         if !browser::request(&text) {
-            // Without a worker, here. What is worked on already may be another helper's.
-            take(&text, tell_helpers);
+            // Without a worker, run it here; the running job may be another helper's.
+            take(&text, notify_helpers);
         }
     }
 

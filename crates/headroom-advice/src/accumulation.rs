@@ -1,4 +1,4 @@
-//! Whether accumulated micro-batches train like one large batch.
+//! Whether gradient accumulation trains like one large batch.
 
 use headroom_core::estimate::{Prediction, Unsupported};
 use headroom_scenario::{Distribution, Optimizer, Precision, Scenario};
@@ -7,7 +7,7 @@ use headroom_scenario::{Distribution, Optimizer, Precision, Scenario};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Equal {
     Yes,
-    /// Only if the code takes care of it.
+    /// Only if the training code handles it.
     IfCoded,
     No,
 }
@@ -51,15 +51,15 @@ pub fn accumulation(scenario: &Scenario) -> Result<Vec<Aspect>, Unsupported> {
         aspect(
             "batch-norm",
             Equal::No,
-            "Batch norms see one micro-batch at a time: different statistics, and one update of the running ones for each. Group norm and frozen statistics are unaffected; synchronized batch norm joins GPUs, not micro-batches.",
-            "arXiv 1803.08494 (group normalisation); torch.nn.BatchNorm2d",
+            "Batch norm sees one micro-batch at a time: different batch statistics, and one running-statistics update per micro-batch. Group norm and frozen statistics are unaffected; SyncBatchNorm spans GPUs, not micro-batches.",
+            "arXiv 1803.08494 (group normalization); torch.nn.BatchNorm2d",
         )
     } else {
         aspect(
             "batch-norm",
             Equal::Yes,
             "The network has no batch norm: samples are independent.",
-            "the network's operations as run here",
+            "the network's operations as simulated here",
         )
     });
     let drops = scenario.training.dropout && (runs("dropout") || runs("bernoulli"))
@@ -72,7 +72,7 @@ pub fn accumulation(scenario: &Scenario) -> Result<Vec<Aspect>, Unsupported> {
         aspect(
             "dropout",
             Equal::No,
-            "Dropout draws different masks: equal on average, not in each step.",
+            "Dropout draws different masks: equal in expectation, not in each step.",
             "torch.nn.Dropout",
         )
     } else {
@@ -80,7 +80,7 @@ pub fn accumulation(scenario: &Scenario) -> Result<Vec<Aspect>, Unsupported> {
             "dropout",
             Equal::Yes,
             "The network uses no randomness.",
-            "the network's operations as run here",
+            "the network's operations as simulated here",
         )
     });
     let varies = scenario.data.distribution == Distribution::Varying || scenario.data.padding_mask;
@@ -88,28 +88,28 @@ pub fn accumulation(scenario: &Scenario) -> Result<Vec<Aspect>, Unsupported> {
         aspect(
             "token-mean",
             Equal::IfCoded,
-            "A mean over tokens gives a short micro-batch the same weight as a long one: divide the sum of all losses by all tokens of the step (num_items_in_batch since transformers 4.46).",
+            "A mean over tokens gives a short micro-batch the same weight as a long one: divide the summed loss by the number of tokens in the step (num_items_in_batch since transformers 4.46).",
             "transformers#34191 and #34198; torchtune#1875",
         )
     } else {
         aspect(
             "token-mean",
             Equal::Yes,
-            "Every micro-batch has the same number of targets, so their means have the same weight.",
+            "Every micro-batch has the same number of targets, so all means have equal weight.",
             "transformers#34191",
         )
     });
     aspects.push(aspect(
         "scheduler",
         Equal::IfCoded,
-        "Schedulers, moving averages and step counters must advance once for each optimizer step, not for each micro-batch; warm-up is counted in steps.",
+        "Schedulers, moving averages and step counters must advance once per optimizer step, not per micro-batch; warm-up is counted in optimizer steps.",
         "accelerate scheduler.py; timm utils/model_ema.py",
     ));
     if scenario.hardware.gpus > 1 {
         aspects.push(aspect(
             "no-sync",
             Equal::IfCoded,
-            "The result is the same, but without no_sync() every micro-batch all-reduces all gradients: use it for all but the last. transformers and Lightning do.",
+            "The result is the same, but without no_sync() every micro-batch all-reduces all gradients: use it for all but the last, as transformers and Lightning do.",
             "pytorch#21736; torch.nn.parallel.DistributedDataParallel.no_sync",
         ));
     }
@@ -117,7 +117,7 @@ pub fn accumulation(scenario: &Scenario) -> Result<Vec<Aspect>, Unsupported> {
         aspects.push(aspect(
             "clipping",
             Equal::IfCoded,
-            "Clip once, after the last micro-batch: clipping each changes the sum.",
+            "Clip once, after the last micro-batch: clipping after each changes the sum.",
             "torch.nn.utils.clip_grad_norm_",
         ));
     }
@@ -132,7 +132,7 @@ pub fn accumulation(scenario: &Scenario) -> Result<Vec<Aspect>, Unsupported> {
         Precision::Bf16 | Precision::Fp16 => aspect(
             "rounding",
             Equal::No,
-            "Gradients are summed in 16 bits: with many micro-batches the last ones are rounded away. Accumulate in fp32 or use fewer micro-batches.",
+            "Gradients are summed in 16 bits: with many micro-batches small contributions are rounded away. Accumulate in fp32 or use fewer micro-batches.",
             "torchtitan and Megatron-core accumulate in fp32 (--accumulate-allreduce-grads-in-fp32)",
         ),
         _ => aspect(
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_read_from_the_run() {
+    fn accumulation_differences_depend_on_the_run() {
         check(&[], "batch-norm", Some(Equal::Yes));
         check(&[("model", "resnet50")], "batch-norm", Some(Equal::No));
         check(&[], "dropout", Some(Equal::No));

@@ -1,4 +1,4 @@
-//! Which moves may be taken: not those that change what a person wants to keep, nor those that a program cannot express.
+//! Which moves are allowed: not those that change a locked setting, nor those that the target program cannot express.
 
 use super::moves::{MOVES, Move};
 
@@ -11,7 +11,7 @@ const _: () = assert!(MOVES.len() <= 64, "a move for each bit");
 impl Allowed {
     pub const ALL: Self = Self(u64::MAX);
 
-    /// The moves for which this holds.
+    /// The moves that satisfy a predicate.
     pub fn only(holds: impl Fn(&Move) -> bool) -> Self {
         let bit = |(at, known): (usize, &Move)| u64::from(holds(known)) << at;
         Self(MOVES.iter().enumerate().map(bit).sum())
@@ -36,7 +36,7 @@ mod tests {
     use headroom_scenario::{Scenario, settings};
 
     #[test]
-    fn a_ladder_and_a_search_take_only_what_is_allowed() {
+    fn ladder_and_search_use_only_allowed_moves() {
         let mut scenario = Scenario::default();
         for (name, value) in [
             ("dims", "layers=2,hidden=128,heads=2,vocab=8000"),

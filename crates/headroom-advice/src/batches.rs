@@ -1,4 +1,4 @@
-//! Batches of samples that vary: what the typical, a large and the largest need, and how large one may be.
+//! Batches of varying samples: the memory of a typical, a large and the largest one, and the largest that fits.
 
 use super::bisection;
 use headroom_base::units::Bytes;
@@ -7,7 +7,7 @@ use headroom_core::estimate::{
 };
 use headroom_scenario::{Case, Scenario};
 
-/// One batch, by the size of what varies.
+/// One batch, by the size that varies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
     /// Edges of all its graphs, or tokens of each of its sequences.
@@ -20,24 +20,24 @@ pub struct Load {
 /// The batches of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batches {
-    /// What the sizes count.
+    /// The unit of the sizes.
     pub unit: &'static str,
     pub typical: Load,
-    /// One batch in twenty is larger.
+    /// The 95th percentile.
     pub p95: Load,
-    /// No batch is larger; absent where the largest sample is not known.
+    /// The maximum; absent if the largest sample is unknown.
     pub worst: Option<Load>,
-    /// The largest batch that fits; absent where the card is not known.
+    /// The largest batch that fits; absent if the GPU is unknown.
     pub budget: Option<u64>,
-    /// The chance that a batch is larger than that.
+    /// The probability that a batch is larger than that.
     pub chance: Option<f64>,
-    /// The chance that an epoch has such a batch; absent where its number of samples is not known.
+    /// The probability that an epoch has such a batch; absent if the number of samples is unknown.
     pub per_epoch: Option<f64>,
-    /// The chance that an epoch puts its two largest samples into one batch.
+    /// The probability that an epoch puts its two largest samples into one batch.
     pub largest_meet: Option<f64>,
 }
 
-/// What the batches of a run need whose samples vary; nothing where they do not.
+/// The memory of a run's batches; `None` if its samples do not vary.
 pub fn batches(scenario: &Scenario) -> Result<Option<Batches>, Unsupported> {
     let Some(sizes) = SizeDistribution::of(&scenario.data) else {
         return Ok(None);
@@ -63,7 +63,7 @@ pub fn batches(scenario: &Scenario) -> Result<Option<Batches>, Unsupported> {
     };
     let typical = load(sizes.typical(batch, collation))?;
     let p95 = load(sizes.p95(batch, collation))?;
-    let worst = sizes.worst(batch, collation).map(load).transpose()?;
+    let worst = sizes.maximum(batch, collation).map(load).transpose()?;
     let largest = worst.unwrap_or(p95);
     let usable = estimate(scenario)?.usable;
     let budget = usable
@@ -89,17 +89,17 @@ pub fn batches(scenario: &Scenario) -> Result<Option<Batches>, Unsupported> {
     }))
 }
 
-/// The largest size that fits: what the card takes beside tensors is taken from the largest batch.
+/// The largest size that fits, with the non-tensor overhead of the largest batch.
 fn budget(
     usable: Bytes,
     largest: &Load,
     of_size: impl Fn(u64) -> Scenario,
 ) -> Result<u64, Unsupported> {
-    /// Sizes that no data set has.
+    /// Sizes that no dataset has.
     const MOST: u64 = 1 << 28;
     let beside = largest.device.saturating_sub(largest.allocated);
     let first = largest.size.max(1);
-    // A hundredth is nearer than the prediction.
+    // One percent is more precise than the prediction.
     bisection::largest(
         first,
         MOST.max(first),

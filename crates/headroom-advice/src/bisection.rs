@@ -1,7 +1,7 @@
-//! The largest of something that fits, where what is larger needs no less.
+//! The largest value that fits, for memory that never falls as the value grows.
 
-/// The largest number up to `most` for which the answer is yes, and 0 where there is none: found by doubling from `first`, then
-/// by bisection until the least known not to fit is no more than `gap` beyond it.
+/// The largest number up to `most` that satisfies the predicate, or 0: found by doubling from `first`, then by bisection
+/// down to a distance of `gap`.
 pub(super) fn largest<E>(
     first: u64,
     most: u64,
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_left_where_it_is_allowed() {
+    fn bisection_stops_at_the_allowed_gap() {
         let mut asked = 0;
         let found = largest(
             1,
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_estimated_is_said() {
+    fn scenarios_without_an_estimate_show_the_reason() {
         assert_eq!(largest(1, 8, |_| 1, |_| Err::<bool, _>("no")), Err("no"));
     }
 }

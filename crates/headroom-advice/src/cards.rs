@@ -1,4 +1,4 @@
-//! Cards: the run on each usual size of card and for several of them, with the effective batch kept.
+//! The run on each common size of GPU, on one or several, at the same effective batch.
 
 use super::goal::Goal;
 use super::solve::on;
@@ -7,10 +7,10 @@ use headroom_catalog as catalog;
 use headroom_core::estimate::{Prediction, Unsupported};
 use headroom_scenario::{Scenario, systems};
 
-/// A size of card, and the one of the catalogue that stands for it.
+/// A GPU memory size, and the catalogue's GPU that represents it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Card {
-    /// Its memory as shops name it, in GB.
+    /// Its marketed memory, in GB.
     pub size: &'static str,
     pub gpu: &'static str,
 }
@@ -29,10 +29,10 @@ const fn card(size: &'static str, gpu: &'static str) -> Card {
     Card { size, gpu }
 }
 
-/// How many cards are tried: the run's own number and these.
+/// The numbers of GPUs that are tried besides the run's own.
 const COUNTS: [u32; 4] = [1, 2, 4, 8];
 
-/// The run on so many cards of a size.
+/// The run on `count` GPUs of a size.
 #[derive(Clone, Debug)]
 pub struct OnCards {
     pub card: &'static Card,
@@ -40,7 +40,8 @@ pub struct OnCards {
     pub variant: Variant,
 }
 
-/// The fullest run that surely fits these cards, for each number of them that its program takes and that divides the batch.
+/// The largest micro-batch that surely fits these GPUs, for each number of them that the program supports and that divides
+/// the batch.
 pub fn on_cards(scenario: &Scenario, card: &'static Card) -> Result<Vec<OnCards>, Unsupported> {
     let Some(gpu) = catalog::gpu(card.gpu) else {
         return Ok(Vec::new());
@@ -65,7 +66,7 @@ pub fn on_cards(scenario: &Scenario, card: &'static Card) -> Result<Vec<OnCards>
         changed.data.micro_batch = samples / replicas;
         changed.training.accumulation = 1;
         let prediction = Prediction::new(changed);
-        let goal = Goal::sure(prediction.estimate()?);
+        let goal = Goal::with_sure_margin(prediction.estimate()?);
         let variant = filled(&prediction, Tier::Maximum, goal)?;
         all.push(OnCards {
             card,

@@ -1,21 +1,21 @@
-//! What one move does to one run, computed.
+//! The computed effect of one move on one run.
 
 use super::moves::Move;
 use headroom_core::estimate::{Estimate, Prediction, Unsupported};
 use headroom_scenario::Scenario;
 
-/// A run with one move taken.
+/// A run with one move applied.
 #[derive(Clone, Debug)]
 pub struct Effect {
     pub scenario: Scenario,
     pub estimate: Estimate,
-    /// The part of the device memory, at the end of the run, that it saves; negative where it adds.
+    /// The share of device memory that it saves by the end of the run; negative if it adds.
     pub saved: f64,
-    /// By which part a step takes longer; negative where it is faster; `None` where the card's speed is not known.
+    /// The relative change of step time; negative if faster; `None` if the GPU's speed is unknown.
     pub slower: Option<f64>,
 }
 
-/// `None` where the move is not possible in this run, or changes nothing of it.
+/// `None` if the move is impossible in this run or changes nothing.
 pub fn effect(before: &Prediction, change: &Move) -> Result<Option<Effect>, Unsupported> {
     let Some(changed) = change.on(before.scenario()) else {
         return Ok(None);

@@ -1,17 +1,17 @@
-//! When a run fits well enough, and quick answers to whether it can.
+//! When a run fits well enough, and quick checks of whether it can.
 
 use super::allowed::Allowed;
 use headroom_base::units::Bytes;
-use headroom_core::estimate::halves::{self, Passes, Turn, Whole};
+use headroom_core::estimate::halves::{self, CombinedStep, OptimizerUpdate, Passes};
 use headroom_core::estimate::{Estimate, Unsupported, estimate};
 use headroom_scenario::Scenario;
 
 /// How much of the usable memory must stay free.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Goal {
-    /// A share of what is usable, from 0 to below 1.
+    /// As a share of usable memory, from 0 to below 1.
     pub margin: f64,
-    /// The moves that may be taken to get there.
+    /// The allowed moves.
     pub allowed: Allowed,
 }
 
@@ -23,20 +23,20 @@ impl Goal {
         }
     }
 
-    /// The same goal, to be met by these moves alone.
+    /// The same goal with only these moves.
     #[must_use]
     pub const fn within(self, allowed: Allowed) -> Self {
         Self { allowed, ..self }
     }
 
-    /// What a run like this has to leave so that even the upper end of its estimate fits.
-    pub fn sure(estimate: &Estimate) -> Self {
+    /// The margin with which even the upper end of this estimate fits.
+    pub fn with_sure_margin(estimate: &Estimate) -> Self {
         let beyond = estimate.device.high - estimate.device.expected;
         let margin = |usable: Bytes| beyond.get() as f64 / usable.get().max(1) as f64;
         Self::with_margin(estimate.usable.map_or(0.0, margin).min(0.99))
     }
 
-    /// Whether this run could be estimated and meets the goal; one that is too much work to follow is no proposal.
+    /// Whether this run meets the goal; a run that is too much work to simulate does not.
     pub fn met_by(self, scenario: &Scenario) -> Result<bool, Unsupported> {
         match estimate(scenario) {
             Ok(found) => Ok(self.met(&found)),
@@ -53,8 +53,8 @@ impl Goal {
         estimate.fits == Some(true) && estimate.usable.is_some_and(within)
     }
 
-    /// What torch may allocate at most on the GPU of a run like this: what is usable without the margin, the context and the
-    /// libraries. A run whose allocated peak is more cannot meet the goal; one whose peak is less may still not, because the
+    /// The most torch can allocate on the GPU of such a run: usable memory without the margin, the context and the
+    /// libraries. A run with a higher allocated peak cannot meet the goal; one with a lower peak may still not, because the
     /// allocator reserves more than it hands out.
     pub fn allowance(self, estimate: &Estimate) -> Result<Bytes, Unsupported> {
         let usable = estimate.usable.ok_or(Unsupported::UnknownMemory)?;
@@ -63,32 +63,36 @@ impl Goal {
     }
 }
 
-/// Peaks and times of many variants of one run; what two variants share is estimated once.
+/// Peaks and step times of many variants of one run; parts that variants share are estimated once.
 #[derive(Debug, Default)]
 pub(super) struct Quick {
     passes: Vec<(Scenario, Result<Passes, Unsupported>)>,
-    turns: Vec<(Scenario, Result<Turn, Unsupported>)>,
+    updates: Vec<(Scenario, Result<OptimizerUpdate, Unsupported>)>,
 }
 
 impl Quick {
     /// The allocated peak and the step time.
-    pub fn whole(&mut self, scenario: &Scenario) -> Result<Whole, Unsupported> {
+    pub fn combined(&mut self, scenario: &Scenario) -> Result<CombinedStep, Unsupported> {
         if !halves::separable(scenario) {
-            return halves::whole(scenario);
+            return halves::unsplit(scenario);
         }
         let passes = known(
             &mut self.passes,
-            halves::of_passes(scenario),
+            halves::passes_key(scenario),
             halves::passes,
         )?;
-        let turn = known(&mut self.turns, halves::of_turn(scenario), halves::turn)?;
-        let bare = halves::of_bare_turn(scenario);
-        let bare = known(&mut self.turns, bare, halves::turn)?;
-        Ok(halves::together(&passes, &turn, &bare))
+        let update = known(
+            &mut self.updates,
+            halves::update_key(scenario),
+            halves::update,
+        )?;
+        let bare = halves::stateless_update_key(scenario);
+        let bare = known(&mut self.updates, bare, halves::update)?;
+        Ok(halves::combine(&passes, &update, &bare))
     }
 }
 
-/// The answer for this key, computed where it is not there yet.
+/// The cached value for this key, computed if absent.
 fn known<T: Clone>(
     all: &mut Vec<(Scenario, T)>,
     key: Scenario,

@@ -16,10 +16,10 @@ use headroom_scenario::Scenario;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GpuVerdict {
     Fits,
-    /// It fits with less than a twentieth to spare, or not at the upper end of the estimate.
+    /// It fits with less than 5 % to spare, or not at the upper end of the estimate.
     Tight,
     No,
-    /// The run is not possible there, or the GPU's memory is not known.
+    /// The run is impossible there, or the GPU's memory is unknown.
     Unknown,
 }
 
@@ -45,27 +45,27 @@ impl GpuVerdict {
     }
 }
 
-/// One card.
+/// One GPU of the table.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub gpu: &'static Gpu,
     pub verdict: GpuVerdict,
-    /// Of the run as it is.
+    /// For the run as it is.
     pub device: Option<Band>,
     pub usable: Option<Bytes>,
     /// The largest micro-batch that fits and keeps the effective batch.
     pub micro_batch: Option<u64>,
-    /// A step of the effective batch with that micro-batch.
+    /// The step time of the effective batch with that micro-batch.
     pub time: Option<Span>,
-    /// Why it cannot run there; empty where it can.
+    /// Why it cannot run there; empty if it can.
     pub problem: String,
 }
 
-/// What rows are sorted by; rows that lack it come last.
+/// The sort key of rows; rows without it come last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum By {
+pub enum SortBy {
     Name,
-    /// The smallest card first.
+    /// The smallest GPU first.
     #[default]
     Memory,
     Verdict,
@@ -75,7 +75,7 @@ pub enum By {
     Time,
 }
 
-impl By {
+impl SortBy {
     pub const ALL: [(Self, &'static str); 5] = [
         (Self::Memory, "memory"),
         (Self::Name, "name"),
@@ -98,21 +98,21 @@ pub fn gpus(scenario: &Scenario) -> Vec<Row> {
 }
 
 /// The rows in another order.
-pub fn sort(rows: Vec<Row>, by: By) -> Vec<Row> {
+pub fn sort(rows: Vec<Row>, by: SortBy) -> Vec<Row> {
     let last = |ordering: Ordering, known: [bool; 2]| match known {
         [true, false] => Ordering::Less,
         [false, true] => Ordering::Greater,
         _ => ordering,
     };
     sorted(rows, |a, b| match by {
-        By::Name => a.gpu.id.cmp(b.gpu.id),
-        By::Memory => last(
+        SortBy::Name => a.gpu.id.cmp(b.gpu.id),
+        SortBy::Memory => last(
             a.usable.cmp(&b.usable),
             [a.usable.is_some(), b.usable.is_some()],
         ),
-        By::Verdict => a.verdict.cmp(&b.verdict),
-        By::MicroBatch => b.micro_batch.cmp(&a.micro_batch),
-        By::Time => {
+        SortBy::Verdict => a.verdict.cmp(&b.verdict),
+        SortBy::MicroBatch => b.micro_batch.cmp(&a.micro_batch),
+        SortBy::Time => {
             let seconds = |row: &Row| row.time.map_or(0.0, |time| time.expected.get());
             let ordering = seconds(a).total_cmp(&seconds(b));
             last(ordering, [a.time.is_some(), b.time.is_some()])
@@ -152,7 +152,7 @@ fn row(scenario: &Scenario, gpu: &'static Gpu, peaks: &mut Peaks) -> Row {
     row
 }
 
-/// Allocated peaks by micro-batch, which many cards share: they depend on the instruction set and the number of its units only.
+/// Allocated peaks by micro-batch, shared by many GPUs: they depend only on compute capability and the number of SMs.
 #[derive(Debug, Default)]
 struct Peaks(Vec<(Machine, u64, Bytes)>);
 
@@ -171,7 +171,7 @@ impl Peaks {
             )
         });
         let from = from.ok().flatten()?;
-        // What the allocator holds beside what it hands out shows in a full estimate only.
+        // Memory that the allocator holds beyond what it hands out is only in a full estimate.
         let mut rest = sizes.iter().filter(|size| **size <= from);
         rest.find(|size| {
             estimate(&with_batch(scenario, **size)).is_ok_and(|estimate| goal.met(&estimate))
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_card_has_a_row_and_larger_ones_take_larger_batches() {
+    fn every_gpu_has_a_row_and_larger_ones_fit_larger_batches() {
         let mut scenario = Scenario::default();
         scenario.model.dims = [("layers".to_string(), 2), ("vocab".to_string(), 8000)].into();
         scenario.data.micro_batch = 64;
@@ -221,11 +221,11 @@ mod tests {
         let old = rows.iter().find(|row| row.gpu.id == "t4-16gb").unwrap();
         assert_eq!(old.verdict, GpuVerdict::Unknown);
         assert!(old.problem.contains("bf16"), "{}", old.problem);
-        for by in By::ALL {
-            assert_eq!(By::from_id(by.1), Some(by.0));
+        for by in SortBy::ALL {
+            assert_eq!(SortBy::from_id(by.1), Some(by.0));
             assert_eq!(sort(rows.clone(), by.0).len(), rows.len());
         }
-        let fastest = sort(rows, By::Time);
+        let fastest = sort(rows, SortBy::Time);
         let seconds = |row: &Row| row.time.map(|time| time.expected.get());
         let known: Vec<f64> = fastest.iter().map_while(seconds).collect();
         assert!(known.len() > 80 && known.is_sorted(), "{}", known.len());

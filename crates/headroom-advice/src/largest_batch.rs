@@ -4,14 +4,14 @@ use super::bisection::largest;
 use headroom_core::estimate::{Estimate, Unsupported, estimate};
 use headroom_scenario::{Scenario, settings};
 
-/// The largest micro-batch that fits, and what the next one would need.
+/// The largest micro-batch that fits, and the estimate of the next one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LargestBatch {
-    /// The scenario with that micro-batch; `None` where even one sample does not fit.
+    /// The scenario with that micro-batch; `None` if not even one sample fits.
     pub scenario: Option<Scenario>,
-    /// The estimate of that scenario, or of one sample where none fits.
+    /// The estimate of that scenario, or of one sample if none fits.
     pub estimate: Estimate,
-    /// The estimate of one sample more, unless the largest micro-batch that can be asked for fits.
+    /// The estimate with one more sample, unless the largest valid micro-batch fits.
     pub next: Option<Estimate>,
 }
 

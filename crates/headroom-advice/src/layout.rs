@@ -1,4 +1,4 @@
-//! Layouts: the ways in which so many GPUs can share a run's work, of those that its model, its batch and its machines admit.
+//! Parallelism layouts of a number of GPUs, within the constraints of a run's model, batch and machines.
 
 use super::goal::Goal;
 use headroom_base::order::sorted;
@@ -7,7 +7,7 @@ use headroom_core::estimate::time::Span;
 use headroom_core::estimate::{Estimate, Unsupported, estimate, quick_step};
 use headroom_scenario::{Checkpointing, Hardware, Parallelism, Scenario, Schedule};
 
-/// A layout that has been estimated in full.
+/// A layout with its full estimate.
 #[derive(Clone, Debug)]
 pub struct Layout {
     pub scenario: Scenario,
@@ -16,16 +16,16 @@ pub struct Layout {
     pub fits: bool,
 }
 
-/// What was found among all layouts.
+/// The result of a search over layouts.
 #[derive(Clone, Debug, Default)]
 pub struct Layouts {
     /// The fastest that fits.
     pub best: Option<Layout>,
-    /// Those that are faster than any that needs less, the fastest first.
+    /// The Pareto front of time and memory, the fastest first.
     pub front: Vec<Layout>,
-    /// The smallest number of GPUs that trains it, and how; of powers of two up to those asked for.
+    /// The fewest GPUs that can train it, and how; among powers of two up to the run's number.
     pub fewest: Option<Layout>,
-    /// Layouts that were run, that need too much, and that are not modelled or not valid.
+    /// Layouts that were simulated, that need too much, and that are invalid or not modelled.
     pub tried: u64,
     pub too_large: u64,
     pub left_out: u64,
@@ -39,7 +39,7 @@ struct Point {
     time: Span,
 }
 
-/// All layouts of a run on so many GPUs.
+/// Searches all layouts of a run on `gpus` GPUs.
 pub fn layouts(scenario: &Scenario, gpus: u32, goal: Goal) -> Result<Layouts, Unsupported> {
     let mut search = LayoutSearch::new(scenario, gpus, goal)?;
     while !search.is_done() {
@@ -48,14 +48,14 @@ pub fn layouts(scenario: &Scenario, gpus: u32, goal: Goal) -> Result<Layouts, Un
     Ok(search.found)
 }
 
-/// A search over layouts that is done a little at a time.
+/// An incremental search over layouts.
 #[derive(Debug)]
 pub struct LayoutSearch {
     base: Scenario,
     goal: Goal,
     search: Search,
-    /// Degrees that are still to be followed.
-    waiting: Vec<Degrees>,
+    /// ParallelDegrees still to be explored.
+    waiting: Vec<ParallelDegrees>,
     found: Layouts,
     is_done: bool,
 }
@@ -79,12 +79,12 @@ impl LayoutSearch {
         self.is_done
     }
 
-    /// All that was found, once it is done; until then how many layouts were run.
+    /// The result, once done; until then the number of simulated layouts.
     pub fn found(&self) -> &Layouts {
         &self.found
     }
 
-    /// The runs of one layout's degrees, or what is made of all of them.
+    /// Simulates one set of degrees, or finishes the search.
     pub fn step(&mut self) -> Result<(), Unsupported> {
         match self.waiting.pop() {
             Some(degrees) => self.search.follow(&self.base, &degrees)?,
@@ -122,7 +122,7 @@ impl LayoutSearch {
     }
 }
 
-/// The smallest power of two of GPUs on which some layout fits, up to those of the run.
+/// The smallest power-of-two number of GPUs, up to the run's, on which some layout fits.
 fn fewest(
     scenario: &Scenario,
     goal: Goal,
@@ -134,7 +134,7 @@ fn fewest(
         base.training.checkpointing = Checkpointing::Layers;
         let mut search = Search::of(allowance);
         for mesh in meshes(&base) {
-            // The first divides most: where it needs too much, so do the others.
+            // The first shards most: if it needs too much, so do the others.
             for strategy in strategies(&base, &mesh).into_iter().take(1) {
                 let Some(small) =
                     arranged(&base, &mesh, strategy).and_then(|layout| batched(&layout, 1))
@@ -165,7 +165,7 @@ fn in_full(scenario: Scenario, time: Span, goal: Goal) -> Result<Layout, Unsuppo
     })
 }
 
-/// The run on so many GPUs, on machines of as many as now, or of eight.
+/// The run on `gpus` GPUs, with as many per machine as now, or eight.
 fn on(scenario: &Scenario, gpus: u32) -> Scenario {
     let mut base = scenario.clone();
     let hardware = &mut base.hardware;
@@ -181,9 +181,9 @@ fn on(scenario: &Scenario, gpus: u32) -> Scenario {
     base
 }
 
-/// The degrees of a layout; copies of the model share what is left of the GPUs.
+/// The degrees of a layout; the remaining factor is data parallelism.
 #[derive(Clone, Copy, Debug)]
-struct Degrees {
+struct ParallelDegrees {
     tp: u32,
     pp: u32,
     cp: u32,
@@ -194,8 +194,8 @@ fn powers(of: u32) -> impl Iterator<Item = u32> {
     (0..=of.trailing_zeros().min(10)).map(|exponent| 1 << exponent)
 }
 
-/// Degrees that the GPUs and the model admit: matrices are split within a machine.
-fn meshes(base: &Scenario) -> Vec<Degrees> {
+/// ParallelDegrees that the GPUs and the model allow: tensor parallelism stays within a machine.
+fn meshes(base: &Scenario) -> Vec<ParallelDegrees> {
     let hardware = &base.hardware;
     let gpus = hardware.gpus.max(1);
     let machine = gpus / hardware.nodes.max(1);
@@ -205,15 +205,15 @@ fn meshes(base: &Scenario) -> Vec<Degrees> {
         for pp in powers(gpus / tp).filter(|pp| u64::from(*pp) <= layers) {
             let longest = base.data.sequence / 2048;
             for cp in powers(gpus / tp / pp).filter(|cp| *cp == 1 || u64::from(*cp) <= longest) {
-                all.push(Degrees { tp, pp, cp });
+                all.push(ParallelDegrees { tp, pp, cp });
             }
         }
     }
     all
 }
 
-/// What can divide the copies of the model, the one that needs the least memory first.
-fn strategies(base: &Scenario, degrees: &Degrees) -> Vec<(Parallelism, bool)> {
+/// The strategies for the data-parallel dimension, the one with the least memory first.
+fn strategies(base: &Scenario, degrees: &ParallelDegrees) -> Vec<(Parallelism, bool)> {
     let shared = degrees.tp * degrees.pp * degrees.cp;
     let copies = base.hardware.gpus / shared.max(1);
     if copies.saturating_mul(degrees.cp) < 2 {
@@ -221,7 +221,7 @@ fn strategies(base: &Scenario, degrees: &Degrees) -> Vec<(Parallelism, bool)> {
     }
     let mut all = vec![(Parallelism::Fsdp2, true)];
     if degrees.pp == 1 {
-        // A pipeline's stages stay gathered from the first pass to the last, whatever is asked for.
+        // A pipeline's stages stay gathered from the first pass to the last, whatever `reshard` says.
         all.push((Parallelism::Fsdp2, false));
     }
     if base.hardware.nodes > 1 && copies.is_multiple_of(base.hardware.nodes) {
@@ -231,10 +231,10 @@ fn strategies(base: &Scenario, degrees: &Degrees) -> Vec<(Parallelism, bool)> {
     all
 }
 
-/// The run with this layout; `None` where the check refuses it.
+/// The run with this layout; `None` if it is invalid.
 fn arranged(
     base: &Scenario,
-    degrees: &Degrees,
+    degrees: &ParallelDegrees,
     (strategy, reshard): (Parallelism, bool),
 ) -> Option<Scenario> {
     let mut changed = base.clone();
@@ -245,7 +245,7 @@ fn arranged(
     parallel.ep = 1;
     parallel.strategy = strategy;
     parallel.reshard = reshard;
-    // Whole gradients between micro-batches would take as much as FSDP spares.
+    // Unsharded gradients between micro-batches would cost as much as FSDP saves.
     parallel.sync_each = strategy != Parallelism::Ddp;
     parallel.sequence_parallel = degrees.tp > 1;
     parallel.loss_parallel = degrees.tp > 1;
@@ -259,7 +259,7 @@ fn arranged(
         .then_some(changed)
 }
 
-/// With this micro-batch, and the accumulation that makes the wanted batch of it; a pipeline needs one for each stage.
+/// With this micro-batch and the accumulation for the wanted batch; a pipeline needs at least one micro-batch per stage.
 fn batched(scenario: &Scenario, micro_batch: u64) -> Option<Scenario> {
     let each = scenario.data.global_batch / scenario.replicas();
     let accumulation = each / micro_batch.max(1);
@@ -270,7 +270,7 @@ fn batched(scenario: &Scenario, micro_batch: u64) -> Option<Scenario> {
     (enough && each.is_multiple_of(micro_batch)).then_some(changed)
 }
 
-/// Micro-batches that are tried: as many powers of two.
+/// The number of micro-batches that are tried, powers of two.
 const SIZES: u32 = 6;
 
 #[derive(Debug)]
@@ -284,7 +284,7 @@ struct Search {
 
 impl Search {
     fn new(base: &Scenario, goal: Goal) -> Result<Self, Unsupported> {
-        // What the card leaves is the same for all; a small run tells it.
+        // The allowance is the same for all layouts; a small run yields it.
         let mut small = base.clone();
         small.data.micro_batch = 1;
         small.training.accumulation = 1;
@@ -304,9 +304,9 @@ impl Search {
     }
 
     /// Every run with these degrees that may fit.
-    fn follow(&mut self, base: &Scenario, degrees: &Degrees) -> Result<(), Unsupported> {
-        // Sizes of micro-batches, with and without checkpoints, that may fit: what needs too much where most is divided needs
-        // too much everywhere.
+    fn follow(&mut self, base: &Scenario, degrees: &ParallelDegrees) -> Result<(), Unsupported> {
+        // Micro-batches that may fit, with and without checkpointing: what needs too much with the most sharding needs too
+        // much with any.
         let mut sizes = [SIZES; 2];
         for strategy in strategies(base, degrees) {
             let Some(mut layout) = arranged(base, degrees, strategy) else {
@@ -318,7 +318,7 @@ impl Search {
                 layout.training.checkpointing = mode;
                 let fitted = self.micro_batches(&layout, sizes)?;
                 if !fitted {
-                    // Where not even this fits, nothing that keeps more does.
+                    // If this does not fit, nothing that keeps more does.
                     break;
                 }
             }
@@ -326,7 +326,8 @@ impl Search {
         Ok(())
     }
 
-    /// Micro-batches from one upwards, as long as they fit: whether one does. Those that need too much are taken off `sizes`.
+    /// Tries micro-batches from one upwards as long as they fit, and returns whether one does. Those that need too much are
+    /// removed from `sizes`.
     fn micro_batches(&mut self, layout: &Scenario, sizes: &mut u32) -> Result<bool, Unsupported> {
         let mut fits = false;
         for exponent in 0..*sizes {
@@ -346,7 +347,7 @@ impl Search {
         Ok(fits)
     }
 
-    /// A run that may fit.
+    /// Simulates a run that may fit.
     fn run(&mut self, scenario: Scenario) -> Result<Option<Point>, Unsupported> {
         if !scenario.check().is_empty() {
             self.left_out += 1;

@@ -1,4 +1,4 @@
-//! What to change so that a run fits. Everything here asks `estimate`; nothing adds up memory itself.
+//! What to change so that a run fits. All figures come from `estimate`; nothing here computes memory itself.
 
 mod accumulation;
 mod allowed;
@@ -27,7 +27,7 @@ pub use batches::{Batches, Load, batches};
 pub use cards::{CARDS, Card, OnCards, on_cards};
 pub use effect::{Effect, effect};
 pub use goal::Goal;
-pub use gpus::{By, GpuVerdict, Row as GpuRow, gpus, sort as sort_gpus};
+pub use gpus::{GpuVerdict, Row as GpuRow, SortBy, gpus, sort as sort_gpus};
 pub use ladder::{Ladder, MICRO_BATCH, Route, Rung, ladder};
 pub use largest_batch::{LargestBatch, largest_batch};
 pub use layout::{Layout, LayoutSearch, Layouts, layouts};
@@ -37,7 +37,7 @@ pub use moves::{Cost, FOLKLORE, Folklore, Group, MOVES, Move, find as find_move}
 pub use rate::{PROGRAMS, Rule, Scaled, scaled};
 pub use search::{Candidate, Found, Point, Search, Tally};
 pub use solve::{
-    Accumulated, Slope, Solved, Unknown, accumulate, checkpointing, fewest_gpus, on, smallest_gpu,
+    Accumulated, Slope, SolveFor, Solved, accumulate, checkpointing, fewest_gpus, on, smallest_gpu,
     solve,
 };
 pub use splits::{Split, splits};

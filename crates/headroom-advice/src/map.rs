@@ -1,11 +1,11 @@
-//! The fit map: which micro-batch fits at which sample size, worked out one cell at a time.
+//! The fit map: which micro-batch fits at which sample size, computed one cell at a time.
 
 use headroom_base::order::sorted;
 use headroom_base::units::Bytes;
 use headroom_core::estimate::{Band, estimate};
 use headroom_scenario::{Case, Scenario};
 
-/// What the columns of a map vary: how large a sample is.
+/// What varies between the columns of a map: the sample size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
     /// Tokens in a sample.
@@ -15,7 +15,7 @@ pub enum Size {
 }
 
 impl Size {
-    /// What this scenario's model takes.
+    /// The axis for this scenario's model.
     pub fn of(scenario: &Scenario) -> Self {
         match image(scenario) {
             Some(_) => Self::Image,
@@ -61,13 +61,13 @@ pub struct FitMap {
     pub sizes: Vec<u64>,
     pub batches: Vec<u64>,
     pub usable: Option<Bytes>,
-    /// As many as are known so far.
+    /// The cells computed so far.
     pub cells: Vec<Option<Band>>,
     scenario: Scenario,
 }
 
 impl FitMap {
-    /// An empty grid around a scenario: halves and doubles of its sample size, and micro-batches from one upwards.
+    /// An empty grid around a scenario: its sample size halved and doubled, and micro-batches from one upwards.
     pub fn around(scenario: &Scenario) -> Self {
         let size = Size::of(scenario);
         let now = size.get(scenario);
@@ -92,7 +92,7 @@ impl FitMap {
         self.cells.len() == self.sizes.len() * self.batches.len()
     }
 
-    /// The scenario of a cell, where there is one.
+    /// The scenario of a cell, if it is valid.
     pub fn at(&self, row: usize, column: usize) -> Option<Scenario> {
         let mut scenario = self.scenario.clone();
         scenario.data.micro_batch = *self.batches.get(row)?;
@@ -100,7 +100,7 @@ impl FitMap {
         Some(scenario)
     }
 
-    /// Works out the next cell.
+    /// Computes the next cell.
     pub fn step(&mut self) {
         let next = self.cells.len();
         let columns = self.sizes.len().max(1);
@@ -116,7 +116,7 @@ impl FitMap {
     }
 
     /// The row and column of the scenario it was drawn around.
-    pub fn here(&self) -> Option<(usize, usize)> {
+    pub fn current(&self) -> Option<(usize, usize)> {
         let place = |all: &[u64], value| all.iter().position(|size| *size == value);
         Some((
             place(&self.batches, self.scenario.data.micro_batch)?,
@@ -125,12 +125,12 @@ impl FitMap {
     }
 }
 
-/// The largest sizes a map shows; beyond them nobody trains, and a cell would only cost time.
+/// The largest sizes of a map, beyond what is used in training.
 const SEQUENCES: u64 = 1 << 20;
 const IMAGES: u64 = 4096;
 const BATCHES: u64 = 1 << 16;
 
-/// A value halved and doubled so many times, as far as it stays a multiple of `unit` and within bounds.
+/// A value halved and doubled repeatedly, as long as it stays a multiple of `unit` and within bounds.
 fn doubled(now: u64, halves: u32, doubles: u32, unit: u64, most: u64) -> Vec<u64> {
     let down = (1..=halves).map_while(|by| {
         let value = now.checked_shr(by)?;
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_halves_and_doubles_that_stay_whole() {
+    fn sizes_are_halved_and_doubled_to_integers() {
         let check = |now, halves, doubles, unit, expected: &[u64]| {
             assert_eq!(doubled(now, halves, doubles, unit, 1 << 20), expected);
         };
@@ -173,9 +173,9 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_is_what_its_scenario_needs_and_more_needs_more() {
+    fn cells_equal_estimates_and_grow() {
         let map = whole(|_| {});
-        let (row, column) = map.here().unwrap();
+        let (row, column) = map.current().unwrap();
         let here = map.cells[row * map.sizes.len() + column].unwrap();
         assert_eq!(
             Some(here),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_of_images_varies_their_side() {
+    fn image_models_vary_the_image_side() {
         let mut scenario = Scenario::default();
         scenario.model.id = "resnet-50".into();
         assert_eq!(Size::of(&scenario), Size::Image);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_the_model_has_no_positions_for_are_empty() {
+    fn lengths_beyond_the_position_table_are_empty() {
         let map = whole(|scenario| scenario.data.sequence = 1024);
         assert!(map.sizes.contains(&8192));
         assert_eq!(map.cells.len(), map.sizes.len() * map.batches.len());

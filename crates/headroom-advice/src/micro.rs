@@ -31,7 +31,7 @@ fn divisors(scenario: &Scenario, most: u64) -> Vec<u64> {
     high
 }
 
-/// From the present one downwards: what a smaller micro-batch can be.
+/// From the current one downwards.
 pub fn smaller(scenario: &Scenario) -> Vec<u64> {
     divisors(scenario, scenario.data.micro_batch)
 }
@@ -50,8 +50,8 @@ pub fn with_batch(scenario: &Scenario, micro_batch: u64) -> Scenario {
     changed
 }
 
-/// The first that fits in a list whose memory falls; `None` where none does. The first of all is tried by itself: without
-/// accumulation no gradients are kept through a forward pass, so it may need less than the next.
+/// The first that fits in a list of decreasing memory; `None` if none does. The first entry is tried separately: without
+/// accumulation no gradients are alive during a forward pass, so it may need less than the next.
 pub fn first_that_fits<E>(
     sizes: &[u64],
     mut fits: impl FnMut(u64) -> Result<bool, E>,
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn halving_finds_the_first_that_fits() {
+    fn bisection_finds_the_first_that_fits() {
         let sizes = [9, 7, 5, 3, 1];
         for limit in 0..11 {
             let expected = sizes.iter().copied().find(|size| *size <= limit);

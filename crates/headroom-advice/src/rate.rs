@@ -1,13 +1,13 @@
-//! The learning rate for a different batch: which rule suits which optimizer, and which programs scale it themselves.
+//! The learning rate for a different batch: the rule for each optimizer, and programs that scale it themselves.
 
 use headroom_scenario::Optimizer;
 
-/// How a learning rate follows the effective batch.
+/// How the learning rate scales with the effective batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     Linear,
     SquareRoot,
-    /// It stays.
+    /// Unchanged.
     None,
 }
 
@@ -26,29 +26,29 @@ impl Rule {
         Self::ALL.into_iter().find(|rule| rule.id() == id)
     }
 
-    /// The rule that is for this optimizer.
+    /// The rule for this optimizer.
     pub const fn of(optimizer: Optimizer) -> Self {
         match optimizer {
             Optimizer::Sgd | Optimizer::SgdMomentum => Self::Linear,
-            // Its step is relative to the size of the weights and its rate follows its own schedule.
+            // Its steps are relative to the size of the weights, and its rate follows its own schedule.
             Optimizer::Adafactor | Optimizer::AdafactorHf => Self::None,
             _ => Self::SquareRoot,
         }
     }
 
-    /// What it is for, and where that is shown.
+    /// Its use, and the source.
     pub const fn about(self) -> (&'static str, &'static str) {
         match self {
             Self::Linear => (
-                "For SGD with or without momentum, up to some thousands of samples, with warm-up over the first epochs.",
+                "For SGD with or without momentum, up to a few thousand samples, with warm-up over the first epochs.",
                 "arXiv 1706.02677 (Goyal et al.)",
             ),
             Self::SquareRoot => (
-                "For Adam, RMSprop and related optimizers: the noise of a sign-like step falls with the square root of the batch. Their betas and epsilon scale too.",
+                "For Adam, RMSprop and related optimizers: the noise of a sign-like step falls with the square root of the batch. Scale betas and epsilon, too.",
                 "arXiv 2205.10287 (Malladi et al.); arXiv 1404.5997 (Krizhevsky)",
             ),
             Self::None => (
-                "For small changes of the batch, for LoRA recipes tuned at several batches, and for optimizers with relative steps.",
+                "For small changes of the batch, for LoRA recipes tuned at several batch sizes, and for optimizers with relative steps.",
                 "arXiv 1804.04235 (Adafactor's relative steps)",
             ),
         }
@@ -59,18 +59,19 @@ impl Rule {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scaled {
     pub rule: Rule,
-    /// Whether it is the rule for this optimizer.
+    /// Whether this is the rule for this optimizer.
     pub is_usual: bool,
     /// The new batch over the old one.
     pub ratio: f64,
     pub rate: f64,
-    /// Adam's betas and the factor of its epsilon, which go with the square-root rule: momentum must last as many samples.
+    /// Adam's betas and the factor of epsilon for the square-root rule, which keep the averaging window constant in
+    /// samples.
     pub betas: Option<([f64; 2], f64)>,
-    /// Beyond what the rule was shown for.
+    /// Beyond the range for which the rule was shown.
     pub far: bool,
 }
 
-/// The learning rate that keeps training alike as the effective batch changes, by this rule or by the optimizer's own.
+/// The learning rate for a changed effective batch, by this rule or the optimizer's own.
 pub fn scaled(
     rate: f64,
     betas: [f64; 2],
@@ -102,7 +103,7 @@ pub fn scaled(
     }
 }
 
-/// Programs and what they do to the learning rate on their own: scaling it again would scale it twice.
+/// Programs and how they change the learning rate themselves, so that it is not scaled twice.
 pub const PROGRAMS: &[(&str, &str, &str)] = &[
     (
         "transformers Trainer, TRL, Axolotl, LLaMA-Factory",
@@ -111,7 +112,7 @@ pub const PROGRAMS: &[(&str, &str, &str)] = &[
     ),
     (
         "Lightning, Accelerate",
-        "use it as given; Accelerate steps the scheduler once for each process",
+        "use it as given; Accelerate steps the scheduler once per process",
         "accelerate scheduler.py (split_batches)",
     ),
     (
@@ -121,12 +122,12 @@ pub const PROGRAMS: &[(&str, &str, &str)] = &[
     ),
     (
         "MMEngine",
-        "scales linearly from `base_batch_size` where `auto_scale_lr.enable` is on",
+        "scales linearly from `base_batch_size` if `auto_scale_lr.enable` is set",
         "mmengine runner.py (scale_lr)",
     ),
     (
         "Detectron2",
-        "scales linearly where SOLVER.REFERENCE_WORLD_SIZE is set",
+        "scales linearly if SOLVER.REFERENCE_WORLD_SIZE is set",
         "detectron2 engine/defaults.py (auto_scale_workers)",
     ),
     (
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn momentum_lasts_as_many_samples() {
+    fn betas_keep_the_window_in_samples() {
         let found = scaled(1.0, [0.9, 0.99], (8, 32), Optimizer::AdamW, None);
         let (betas, epsilon) = found.betas.unwrap();
         assert!((betas[0] - 0.6).abs() < 1e-12 && (betas[1] - 0.96).abs() < 1e-12);

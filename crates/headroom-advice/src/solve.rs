@@ -1,5 +1,5 @@
-//! Solvers: the largest of something that fits. Each is a bisection over full estimates, for any number of a scenario or any
-//! dimension of its model that memory rises or falls with.
+//! Solvers: the largest value that fits. Each is a bisection over full estimates, for any number of a scenario or dimension
+//! of its model in which memory is monotonic.
 
 use super::goal::Goal;
 use super::tiers::largest as largest_batch;
@@ -11,19 +11,19 @@ use headroom_scenario::{Case, Checkpointing, Scenario, settings};
 
 /// What is solved for.
 #[derive(Clone, Debug)]
-pub enum Unknown {
-    /// A whole number of the scenario, by its path or link key.
+pub enum SolveFor {
+    /// An integer setting of the scenario, by its path or link key.
     Setting(&'static settings::Setting),
     /// A dimension of the model, such as `img`, `peaks` or `layers`.
     Dim(String),
 }
 
-/// Which way memory goes as the number rises.
+/// How memory changes as the number rises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slope {
     Rising,
     Falling,
-    /// It does not depend on it, as far as was tried.
+    /// Not at all, for the values tried.
     Level,
 }
 
@@ -31,19 +31,19 @@ pub enum Slope {
 #[derive(Clone, Debug)]
 pub struct Solved {
     pub slope: Slope,
-    /// The largest value that fits (the smallest, where memory falls with it); `None` where none does.
+    /// The largest value that fits (the smallest, if memory falls with it); `None` if none does.
     pub value: Option<u64>,
-    /// The run with it, or with the value that needs least.
+    /// The run with it, or with the value that needs the least.
     pub scenario: Scenario,
     pub estimate: Estimate,
-    /// The next value and what it would need, where there is one.
+    /// The next value and its estimate, if there is one.
     pub next: Option<(u64, Estimate)>,
-    /// Beyond the value memory stays as it is: the network uses no more of it.
+    /// Beyond this value memory is constant: the network uses no more of it.
     pub saturated: bool,
 }
 
-impl Unknown {
-    /// By a setting's path or link key, or else by a dimension of the scenario's model.
+impl SolveFor {
+    /// By a setting's path or link key, else a dimension of the scenario's model.
     pub fn named(name: &str, scenario: &Scenario) -> Option<Self> {
         let setting = settings::find(name).or_else(|| settings::by_key(name));
         if let Some(setting) = setting {
@@ -54,7 +54,7 @@ impl Unknown {
         known.then(|| Self::Dim(name.into()))
     }
 
-    /// The values it may have.
+    /// Its valid values.
     fn range(&self) -> (u64, u64) {
         match self {
             Self::Setting(setting) => match setting.value_type {
@@ -81,7 +81,7 @@ impl Unknown {
         let mut changed = scenario.clone();
         match self {
             Self::Setting(setting) => {
-                // A value within the range is accepted.
+                // Values in the range are always accepted.
                 let _ = setting.set(&mut changed, &value.to_string());
             }
             Self::Dim(name) => {
@@ -92,11 +92,11 @@ impl Unknown {
     }
 }
 
-/// Finds the largest value, in steps of `multiple`, that meets the goal; the smallest where memory falls with it.
-/// Values that make no network (heads that do not divide a width) count as not fitting.
+/// Finds the largest value, in steps of `multiple`, that meets the goal; the smallest if memory falls with it. Invalid
+/// values (such as heads that do not divide the width) count as not fitting.
 pub fn solve(
     scenario: &Scenario,
-    unknown: &Unknown,
+    unknown: &SolveFor,
     goal: Goal,
     multiple: u64,
 ) -> Result<Solved, Unsupported> {
@@ -138,7 +138,7 @@ pub fn solve(
     })
 }
 
-/// Whether twice as much, or half, needs more or less.
+/// Whether doubling or halving the value needs more or less.
 fn slope(
     at: &impl Fn(u64) -> Result<Estimate, Unsupported>,
     here: u64,
@@ -178,7 +178,7 @@ fn slope(
     Slope::Level
 }
 
-/// The last place that meets, where all before it do; found by doubling and halving.
+/// The last index that satisfies the predicate, if all before it do; by doubling and bisection.
 pub(super) fn last_of(first: u64, last: u64, meets: impl Fn(u64) -> bool) -> Option<u64> {
     if !meets(first) {
         return None;
@@ -207,13 +207,13 @@ pub(super) fn last_of(first: u64, last: u64, meets: impl Fn(u64) -> bool) -> Opt
     Some(low)
 }
 
-/// The first place that meets, where all behind it do.
+/// The first index that satisfies the predicate, if all after it do.
 fn first_of(first: u64, last: u64, meets: impl Fn(u64) -> bool) -> Option<u64> {
     let mirrored = last_of(0, last - first, |back| meets(last - back))?;
     Some(last - mirrored)
 }
 
-/// The smallest card of the catalogue that holds the run as it is, of the same maker where the run's card is listed.
+/// The smallest GPU of the catalogue that fits the run as it is, of the same vendor if the run's GPU is listed.
 pub fn smallest_gpu(scenario: &Scenario, goal: Goal) -> Option<(&'static catalog::Gpu, Estimate)> {
     let vendor = Case::of(scenario).gpu.map(|gpu| gpu.vendor);
     let of_vendor = catalog::gpus()
@@ -230,7 +230,7 @@ pub fn smallest_gpu(scenario: &Scenario, goal: Goal) -> Option<(&'static catalog
         })
 }
 
-/// The run on another card of the catalogue.
+/// The run on another GPU of the catalogue.
 pub fn on(scenario: &Scenario, gpu: &catalog::Gpu) -> Scenario {
     let mut changed = scenario.clone();
     let hardware = &mut changed.hardware;
@@ -242,7 +242,7 @@ pub fn on(scenario: &Scenario, gpu: &catalog::Gpu) -> Scenario {
     changed
 }
 
-/// The fewest GPUs on which the run meets the goal with the same effective batch, each taking its share of the accumulation.
+/// The fewest GPUs on which the run meets the goal with the same effective batch, which is divided among them.
 pub fn fewest_gpus(scenario: &Scenario, goal: Goal) -> Result<Option<Scenario>, Unsupported> {
     const MOST: u32 = 1024;
     let samples = scenario.effective_batch();
@@ -269,25 +269,25 @@ pub fn fewest_gpus(scenario: &Scenario, goal: Goal) -> Result<Option<Scenario>, 
     Ok(None)
 }
 
-/// How to see this many samples in an optimizer step.
+/// How to reach an effective batch.
 #[derive(Clone, Debug)]
 pub struct Accumulated {
     pub wanted: u64,
-    /// The run with the largest micro-batch that fits, or `None` where not one sample does.
+    /// The run with the largest micro-batch that fits, or `None` if not even one sample does.
     pub scenario: Option<Scenario>,
-    /// The samples it comes to.
+    /// The resulting number of samples.
     pub samples: u64,
 }
 
 impl Accumulated {
-    /// Exactly as many as wanted.
+    /// Exactly the wanted batch.
     pub fn is_exact(&self) -> bool {
         self.scenario.is_some() && self.samples == self.wanted
     }
 }
 
-/// The largest micro-batch that fits and the accumulation that come to the wanted batch exactly; where the GPUs do not divide
-/// it, to the nearest number of samples.
+/// The largest micro-batch that fits with the accumulation for exactly the wanted batch; if the number of GPUs does not
+/// divide it, for the nearest one.
 pub fn accumulate(
     scenario: &Scenario,
     wanted: u64,
@@ -302,7 +302,7 @@ pub fn accumulate(
         below
     };
     let mut whole = scenario.clone();
-    // All at once: one sample at a time may be more passes than can be followed.
+    // All at once: one sample at a time may be too many passes to simulate.
     whole.data.micro_batch = each;
     whole.training.accumulation = 1;
     let found = largest_batch(&whole, &estimate(&whole)?, goal)?;
@@ -313,7 +313,7 @@ pub fn accumulate(
     })
 }
 
-/// The fewest layers to checkpoint: none, or one of as many as fit; `None` where checkpointing all is not enough.
+/// The fewest layers to checkpoint: none, or every n-th; `None` if checkpointing all is not enough.
 pub fn checkpointing(scenario: &Scenario, goal: Goal) -> Result<Option<Scenario>, Unsupported> {
     let mut none = scenario.clone();
     none.training.checkpointing = Checkpointing::None;

@@ -1,4 +1,4 @@
-//! Splits of an effective batch: what each micro-batch needs, and how long a step takes with it.
+//! Splits of an effective batch: the memory and the step time of each micro-batch.
 
 use super::micro::{all, with_batch};
 use headroom_base::units::Bytes;
@@ -6,7 +6,7 @@ use headroom_core::estimate::time::StepTime;
 use headroom_core::estimate::{Estimate, Phase, Prediction, Unsupported};
 use headroom_scenario::Scenario;
 
-/// An effective batch in equal parts.
+/// An effective batch in equal micro-batches.
 #[derive(Clone, Debug)]
 pub struct Split {
     pub scenario: Scenario,
@@ -14,7 +14,7 @@ pub struct Split {
     pub time: Option<StepTime>,
 }
 
-/// As many rows as a table shows.
+/// The most rows of a table.
 const MOST: usize = 12;
 
 impl Split {
@@ -26,7 +26,7 @@ impl Split {
     }
 }
 
-/// Every split that can be followed, from the largest micro-batch to the smallest.
+/// Every split that can be simulated, from the largest micro-batch to the smallest.
 pub fn splits(scenario: &Scenario) -> Result<Vec<Split>, Unsupported> {
     let mut found = Vec::new();
     for size in all(scenario).into_iter().take(MOST) {
@@ -51,7 +51,7 @@ mod tests {
     use headroom_scenario::presets;
 
     #[test]
-    fn every_split_keeps_the_batch_and_smaller_ones_need_less() {
+    fn splits_keep_the_batch_and_smaller_ones_need_less() {
         let mut scenario = presets::find("gpt2-small").unwrap().scenario();
         scenario.data.micro_batch = 64;
         let found = splits(&scenario).unwrap();

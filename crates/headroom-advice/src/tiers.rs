@@ -1,4 +1,4 @@
-//! Tiers: how full the GPU may be, from safe to maximum, each as a run that can be started.
+//! Tiers: how full the GPU may be, from safe to maximum, each with a run that can be started.
 
 use super::allowed::Allowed;
 use super::goal::Goal;
@@ -29,7 +29,7 @@ impl Tier {
         }
     }
 
-    /// The part of the usable memory that the run may take.
+    /// The share of usable memory that the run may use.
     pub const fn target(self) -> f64 {
         match self {
             Self::Safe => 0.70,
@@ -39,13 +39,15 @@ impl Tier {
         }
     }
 
-    /// What it is for.
+    /// Its use.
     pub const fn about(self) -> &'static str {
         match self {
-            Self::Safe => "Leaves room for batches of varying length, evaluation and a desktop.",
-            Self::Medium => "Leaves room for fragmentation in a long run and a larger last batch.",
-            Self::Aggressive => "For batches of constant size on a GPU of their own.",
-            Self::Maximum => "No room for surprises: expect to run out of memory once.",
+            Self::Safe => "Leaves room for varying batch lengths, evaluation and a desktop.",
+            Self::Medium => {
+                "Leaves room for fragmentation over a long run and an occasional larger batch."
+            }
+            Self::Aggressive => "For constant batch sizes on a dedicated GPU.",
+            Self::Maximum => "No room for surprises: expect an occasional out-of-memory error.",
         }
     }
 
@@ -58,30 +60,26 @@ impl Tier {
 #[derive(Clone, Debug)]
 pub struct Variant {
     pub tier: Tier,
-    /// The run with the largest micro-batch that stays within the target and keeps the effective batch; where not even one
-    /// sample does, the end of the ladder; `None` where that does not fit either.
+    /// The run with the largest micro-batch within the target that keeps the effective batch; if not even one sample is,
+    /// the end of the ladder; `None` if that does not fit either.
     pub scenario: Option<Scenario>,
-    /// Of that run, or of one sample at a time where nothing fits.
+    /// For that run, or for a micro-batch of one if nothing fits.
     pub estimate: Estimate,
     pub time: Option<StepTime>,
-    /// What had to be changed besides the micro-batch.
+    /// The changes besides the micro-batch.
     pub ladder: Option<Ladder>,
 }
 
-/// All four, reached by these moves alone.
+/// All four tiers, with these moves only.
 pub fn tiers(scenario: &Scenario, allowed: Allowed) -> Result<Vec<Variant>, Unsupported> {
     let prediction = Prediction::new(scenario.clone());
     Tier::ALL
-        .map(|tier| variant(&prediction, tier, allowed))
+        .map(|tier| filled(&prediction, tier, tier.goal().within(allowed)))
         .into_iter()
         .collect()
 }
 
-fn variant(prediction: &Prediction, tier: Tier, allowed: Allowed) -> Result<Variant, Unsupported> {
-    filled(prediction, tier, tier.goal().within(allowed))
-}
-
-/// The fullest run that meets the goal, whatever part of the card that is.
+/// The fullest run that meets the goal.
 pub(super) fn filled(
     prediction: &Prediction,
     tier: Tier,
@@ -89,15 +87,15 @@ pub(super) fn filled(
 ) -> Result<Variant, Unsupported> {
     let scenario = prediction.scenario();
     if let Some(found) = largest(scenario, prediction.estimate()?, goal)? {
-        return made(tier, found, None);
+        return variant(tier, found, None);
     }
     let ladder = ladder(scenario, goal)?;
     match ladder.steps.last().filter(|_| ladder.fits) {
         Some(last) => {
-            // The moves may have made room for more samples at once.
+            // The moves may allow a larger micro-batch.
             let found = largest(&last.scenario, &last.estimate, goal)?;
             let found = found.unwrap_or_else(|| last.scenario.clone());
-            made(tier, found, Some(ladder))
+            variant(tier, found, Some(ladder))
         }
         None => Ok(Variant {
             tier,
@@ -109,7 +107,7 @@ pub(super) fn filled(
     }
 }
 
-fn made(tier: Tier, scenario: Scenario, ladder: Option<Ladder>) -> Result<Variant, Unsupported> {
+fn variant(tier: Tier, scenario: Scenario, ladder: Option<Ladder>) -> Result<Variant, Unsupported> {
     let prediction = Prediction::new(scenario);
     Ok(Variant {
         tier,
@@ -120,8 +118,8 @@ fn made(tier: Tier, scenario: Scenario, ladder: Option<Ladder>) -> Result<Varian
     })
 }
 
-/// The scenario with the largest micro-batch that keeps the effective batch and meets the goal. What is allocated falls with the
-/// micro-batch; what the allocator reserves may not, so from the first that could fit on each is estimated in full.
+/// The scenario with the largest micro-batch that keeps the effective batch and meets the goal. Allocated memory falls with
+/// the micro-batch, but reserved memory may not, so each one from the first that could fit is fully estimated.
 pub(super) fn largest(
     scenario: &Scenario,
     whole: &Estimate,
@@ -131,7 +129,7 @@ pub(super) fn largest(
     let allowance = goal.allowance(whole)?;
     let could = |size| match quick_peak(&with_batch(scenario, size)) {
         Ok(peak) => Ok(peak <= allowance),
-        // Smaller ones are more passes still: the answer is above.
+        // Smaller ones mean even more passes.
         Err(Unsupported::TooMuchWork) => Ok(true),
         Err(other) => Err(other),
     };

@@ -10,7 +10,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use headroom_core::estimate::{Prediction, estimate, quick_peak, quick_peak_of_first};
+use headroom_core::estimate::{Prediction, estimate, quick_peak, quick_peak_of_first_rank};
 use headroom_scenario::{Checkpointing, Objective, Parallelism, Precision, Scenario, settings};
 
 fn scenario(model: &str) -> Scenario {
@@ -46,7 +46,7 @@ fn estimates(bench: &mut Criterion) {
     job.training.accumulation = 8;
     job.training.checkpointing = Checkpointing::Layers;
     bench.bench_function("llama-3.1-70b of 256 GPUs, one rank, peak alone", |b| {
-        b.iter(|| quick_peak_of_first(black_box(&job)));
+        b.iter(|| quick_peak_of_first_rank(black_box(&job)));
     });
     bench.bench_function("llama-3.1-70b of 256 GPUs, all stages, peak alone", |b| {
         b.iter(|| quick_peak(black_box(&job)));

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use headroom_core::estimate::{estimate, quick_peak, quick_peak_of_first};
+use headroom_core::estimate::{estimate, quick_peak, quick_peak_of_first_rank};
 use headroom_scenario::{Checkpointing, Objective, Parallelism, Precision, Scenario};
 
 #[allow(clippy::print_stdout)]
@@ -42,7 +42,7 @@ fn main() {
         if kind == "full" {
             let _ = black_box(estimate(black_box(&scenario)));
         } else if kind == "rank" {
-            let _ = black_box(quick_peak_of_first(black_box(&scenario)));
+            let _ = black_box(quick_peak_of_first_rank(black_box(&scenario)));
         } else {
             let _ = black_box(quick_peak(black_box(&scenario)));
         }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::record::{read, read_all};
 use super::steps::{self, Config};
-use headroom_advice::doctor::{Cause, Diagnosis, Expectation, Findings, Replayed, diagnose};
+use headroom_advice::doctor::{Cause, Diagnosis, Findings, PredictedUsage, Replayed, diagnose};
 use headroom_base::units::Bytes;
 use headroom_core::allocator::Settings;
 use headroom_core::estimate::Peaks;
@@ -99,7 +99,7 @@ fn failed(record: &Record, run: Option<&steps::Record>) -> Failed {
     let replayed = run.zip(expected).and_then(|(run, expected)| {
         let failure = Findings::parse(message)?.failure?;
         let usable = failure.usable().filter(|usable| *usable >= expected.peak)?;
-        Some(Expectation {
+        Some(PredictedUsage {
             replayed: Some(replayed(config.as_ref()?, run, usable, step)?),
             ..expected
         })
@@ -156,7 +156,7 @@ fn causes(record: &Record) -> Vec<&'static str> {
 }
 
 /// What the run's scenario needs with its largest batch; nothing where the network has no forward function here.
-fn expectation(config: &Config, run: Option<&steps::Record>) -> Option<Expectation> {
+fn expectation(config: &Config, run: Option<&steps::Record>) -> Option<PredictedUsage> {
     let mut dims = run.map_or(&config.ov, |run| &run.dims).clone();
     if !dims.contains_key("family") {
         dims.insert("family".into(), config.knobs.kind.clone()?.into());
@@ -168,7 +168,7 @@ fn expectation(config: &Config, run: Option<&steps::Record>) -> Option<Expectati
     let run = steps::run(&config.knobs, &dims, most).ok()?;
     let peaks = Peaks::replayed(&run.trace, &Settings::expandable());
     let every = |event: &Option<steps::Event>| event.as_ref().and_then(|event| event.every);
-    Some(Expectation {
+    Some(PredictedUsage {
         peak: Bytes::new(peaks.highest()?.bytes),
         between_steps: Bytes::new(peaks.phases.last()?.end),
         // A generation is an evaluation of its own kind.

@@ -10,7 +10,7 @@ use super::knobs::{Dims, Knobs};
 use super::record::{Numbers, parse, read};
 use super::simulated::{self, Figure, Metric};
 use super::{Report, Row, report};
-use headroom_core::estimate::Doubts;
+use headroom_core::estimate::UncertaintySources;
 use headroom_core::nets::graph::{self, Graph};
 use headroom_core::step;
 use headroom_core::tape::Machine;
@@ -47,12 +47,12 @@ fn row(record: &Value, metric: Metric, model: Result<Rc<Graph>, String>) -> Row 
 }
 
 fn predict(record: &Value, metric: Metric, model: &Rc<Graph>) -> Result<Figure, String> {
-    let doubts = Doubts {
-        unruled: !model.unruled().is_empty(),
-        convolutions: model.convolves(),
-        ..Doubts::default()
+    let run = run_recorded(record, model.clone())?;
+    let sources = UncertaintySources {
+        kernels_without_model: !model.unruled().is_empty(),
+        ..UncertaintySources::of(&run)
     };
-    simulated::figure(&run_recorded(record, model.clone())?, metric, doubts)
+    simulated::figure(&run, metric, sources)
 }
 
 #[derive(Deserialize)]

@@ -11,7 +11,7 @@ use super::world::world;
 use super::{distributed, extra, post};
 use headroom_base::units::Bytes;
 use headroom_core::allocator::Settings;
-use headroom_core::estimate::{Band, Doubts, Peaks, Phase};
+use headroom_core::estimate::{Band, Peaks, Phase, UncertaintySources};
 use headroom_core::nets::{self, Sizes};
 use headroom_core::parallel::World;
 use headroom_core::step::{self, ModelMode, RunPlan};
@@ -76,8 +76,8 @@ fn predict(record: &Record, metric: Metric) -> Result<Figure, String> {
     if knobs.mode == REPLAYED && of_last_step {
         return Err("the last step replays CUDA graphs, which count as not allocated".into());
     }
-    let doubts = Doubts::of(&architecture(&family(knobs, dims), knobs));
-    figure(&run(knobs, dims)?, metric, doubts)
+    let run = run(knobs, dims)?;
+    figure(&run, metric, UncertaintySources::of(&run))
 }
 
 /// A metric of a predicted run.
@@ -89,7 +89,11 @@ pub struct Figure {
 }
 
 /// Reads a metric of a run, with its range.
-pub fn figure(run: &step::Run, metric: Metric, doubts: Doubts) -> Result<Figure, String> {
+pub fn figure(
+    run: &step::Run,
+    metric: Metric,
+    doubts: UncertaintySources,
+) -> Result<Figure, String> {
     let settings = match metric {
         Metric::Expandable => Settings::expandable(),
         _ => Settings::default(),

@@ -9,7 +9,9 @@ use super::score::Row;
 use super::simulated::{self, Figure, Metric};
 use headroom_base::units::Bytes;
 use headroom_core::allocator::{Card, Settings};
-use headroom_core::estimate::{Doubts, LoopOptions, ManySteps, Retained, STEPS, StepSequence};
+use headroom_core::estimate::{
+    LoopOptions, ManySteps, Retained, STEPS, StepSequence, UncertaintySources,
+};
 use headroom_core::step::{self, RunPlan};
 
 #[derive(Debug, Default, Deserialize)]
@@ -129,7 +131,8 @@ pub fn row(record: &Record, id: &str, metric: Metric) -> Row {
         let truth = failed.unwrap_or(summary.steps_done);
         return Row::scored(id, group, truth, found.steps.len() as u64);
     }
-    let [allocated, reserved] = Doubts::default().bands(found.allocated(), found.reserved());
+    let [allocated, reserved] =
+        UncertaintySources::default().bands(found.allocated(), found.reserved());
     let (truth, band) = match metric {
         Metric::Allocated => (summary.peak_allocated, allocated),
         Metric::Reserved | Metric::Expandable => (summary.peak_reserved, reserved),

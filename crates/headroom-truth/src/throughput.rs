@@ -45,7 +45,7 @@ fn scored(record: &Record, groups: [&str; 2], left_out: &dyn Fn(&str) -> bool) -
     let micros = |seconds: f64| (seconds * 1e6).round() as u64;
     let found = scenario(record).and_then(|scenario| {
         let truth = published(record, &scenario)?;
-        let step = Prediction::new(scenario).step_without(left_out);
+        let step = Prediction::new(scenario).step_time_without(left_out);
         Ok((truth, step.map_err(|reason| reason.to_string())?))
     });
     match found {

@@ -1,4 +1,4 @@
-//! What a command returns: an answer, or a refusal.
+//! The result of a command: an answer, or a refusal.
 
 use serde::Serialize;
 
@@ -6,11 +6,11 @@ use headroom_base::document::{Document, json};
 use headroom_core::estimate::{Band, Unsupported};
 use headroom_scenario::Problem;
 
-/// A command's answer, for people and for programs.
+/// A command's answer, as text and as JSON.
 pub(super) struct Answer {
     pub text: String,
     pub json: String,
-    /// Notes beside the answer, for standard error.
+    /// Notes on the answer, for standard error.
     pub notes: Vec<String>,
     pub fits: bool,
 }
@@ -47,7 +47,7 @@ impl From<Unsupported> for Refusal {
     }
 }
 
-/// A band as JSON has it; bytes are integers.
+/// A band in JSON; bytes are integers.
 pub(super) fn band(band: Band) -> Document {
     Document::new()
         .with("low", band.low)
@@ -55,7 +55,7 @@ pub(super) fn band(band: Band) -> Document {
         .with("high", band.high)
 }
 
-/// The name that an enum has in JSON.
+/// The name of an enum value in JSON.
 pub(super) fn name(value: impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(name)) => name,

@@ -1,21 +1,21 @@
-//! The arguments of a command, as they were given.
+//! The parsed arguments of a command.
 
 /// A command's arguments.
 pub(super) struct Args {
-    /// Arguments that stand without a name, as many as the command has words.
+    /// Positional arguments, as many as the command has.
     pub words: Vec<String>,
-    /// Options in the order given.
+    /// Options in order.
     pub options: Vec<(&'static str, String)>,
     pub json: bool,
 }
 
 impl Args {
-    /// The last value given for an option.
+    /// The last value of an option.
     pub(super) fn option(&self, name: &str) -> Option<&str> {
         self.all(name).last()
     }
 
-    /// Every value given for an option.
+    /// All values of an option.
     pub(super) fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
         let of_name = move |(given, value): &'a (&'static str, String)| {
             (*given == name).then_some(value.as_str())
@@ -27,8 +27,8 @@ impl Args {
             .into_iter()
     }
 
-    /// The word at this place, or nothing.
-    pub(super) fn word(&self, at: usize) -> &str {
+    /// The positional argument at this index, or an empty string.
+    pub(super) fn positional(&self, at: usize) -> &str {
         self.words.get(at).map_or("", String::as_str)
     }
 }

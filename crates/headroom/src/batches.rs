@@ -1,4 +1,4 @@
-//! The command `batches`: what batches of varying samples need, and how often the large ones come.
+//! The command `batches`: the memory of varying batches, and how often large ones occur.
 
 use super::answer::{Answer, Refusal};
 use super::args::Args;
@@ -11,7 +11,8 @@ pub(super) fn batches(args: &Args) -> Result<Answer, Refusal> {
     let scenario = what::scenario(args)?;
     let Some(found) = strategy::batches(&scenario)? else {
         let value = scenario.data.distribution.id();
-        let expected = "varying, with data.mean and best data.p95 and data.max beside it";
+        let expected =
+            "a varying distribution: also set data.mean, and preferably data.p95 and data.max";
         return Err(Problem::new("data.distribution", value, expected).into());
     };
     let mut text = String::new();
@@ -24,7 +25,7 @@ pub(super) fn batches(args: &Args) -> Result<Answer, Refusal> {
     ];
     for (name, load) in loads {
         let Some(load) = load else { continue };
-        text.push_str(&in_words(name, load, found.unit));
+        text.push_str(&line(name, load, found.unit));
         document = document.with(name, as_document(load));
     }
     if let Some(budget) = found.budget {
@@ -33,20 +34,20 @@ pub(super) fn batches(args: &Args) -> Result<Answer, Refusal> {
     let percent = |chance: f64| format!("{:.2} %", 100.0 * chance);
     if let Some(chance) = found.chance {
         text.push_str(&format!(
-            "a batch is larger with a chance of {}\n",
+            "probability that a batch is larger: {}\n",
             percent(chance)
         ));
     }
     if let Some(chance) = found.per_epoch {
         text.push_str(&format!(
-            "an epoch has a larger one with a chance of {}\n",
+            "probability that an epoch has a larger one: {}\n",
             percent(chance)
         ));
     }
     if let Some(chance) = found.largest_meet {
         let chance = percent(chance);
         text.push_str(&format!(
-            "an epoch joins its two largest samples with a chance of {chance}\n"
+            "probability that the two largest samples of an epoch share a batch: {chance}\n"
         ));
     }
     let document = document
@@ -59,14 +60,14 @@ pub(super) fn batches(args: &Args) -> Result<Answer, Refusal> {
     Ok(answer)
 }
 
-fn in_words(name: &str, load: &Load, unit: &str) -> String {
+fn line(name: &str, load: &Load, unit: &str) -> String {
     let verdict = match load.fits {
         Some(true) => ": fits",
         Some(false) => ": does not fit",
         None => "",
     };
     format!(
-        "{name:<8} {:>9} {unit}  {} of tensors, {} on the card{verdict}\n",
+        "{name:<8} {:>9} {unit}  {} of tensors, {} on the GPU{verdict}\n",
         load.size, load.allocated, load.device
     )
 }

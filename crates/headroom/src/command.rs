@@ -1,4 +1,4 @@
-//! What a command is: its words and options, and how its arguments are parsed.
+//! A command's arguments and options, and their parsing.
 
 use super::answer::{Answer, Refusal};
 use super::args::Args;
@@ -7,10 +7,10 @@ use headroom_scenario::{Problem, nearest};
 /// One command.
 pub(super) struct Command {
     pub name: &'static str,
-    /// Arguments without a name; in brackets where they are optional.
+    /// Positional arguments; in brackets if optional.
     pub words: &'static [&'static str],
     pub options: &'static [Opt],
-    /// What it does, as a sentence of the help without its full stop.
+    /// The help text, without a full stop.
     pub about: &'static str,
     pub run: fn(&Args) -> Result<Answer, Refusal>,
 }

@@ -1,4 +1,4 @@
-//! The list of commands: their words, their options and what they do.
+//! The list of commands with their arguments, options and help.
 
 use super::command::{Command, Opt};
 use super::{
@@ -9,12 +9,12 @@ use super::{
 const SET: Opt = Opt {
     name: "set",
     value: "path=value",
-    about: "set one field of the scenario; may be repeated",
+    about: "set one field of the scenario; repeatable",
 };
 const TARGET: Opt = Opt {
     name: "target",
     value: "T",
-    about: "the program to export to, or `all` for each in a folder of its own",
+    about: "the program to export to, or `all` for one folder per program",
 };
 const SWITCHED: Opt = Opt {
     name: "target",
@@ -29,12 +29,12 @@ const ZIP: Opt = Opt {
 const STARTER: Opt = Opt {
     name: "starter",
     value: "S",
-    about: "slurm, kubernetes or skypilot: write what starts launch.sh there too",
+    about: "slurm, kubernetes or skypilot: also write the job file that starts launch.sh there",
 };
 const CARDS: Opt = Opt {
     name: "cards",
     value: "SIZES",
-    about: "sizes in GB, such as 80,48,16, or all: the run on each, its effective batch kept; with --out as scripts",
+    about: "GPU sizes in GB, such as 80,48,16, or all: the run on each, at the same effective batch; with --out as scripts",
 };
 const OUT: Opt = Opt {
     name: "out",
@@ -44,19 +44,19 @@ const OUT: Opt = Opt {
 const METRIC: Opt = Opt {
     name: "metric",
     value: "M",
-    about: "what is scored: allocated, reserved, expandable, forward (its end), forward-peak, backward-peak, optimizer-peak, static, or pinned (host memory)",
+    about: "the metric to score: allocated, reserved, expandable, forward (at its end), forward-peak, backward-peak, optimizer-peak, static, or pinned (host memory)",
 };
 
 const AS: Opt = Opt {
     name: "as",
     value: "FORM",
-    about: "markdown: tables of all cases, the worst first; plot: predicted against true, as SVG; coverage: how many lay in the band that was stated",
+    about: "markdown: tables of all cases, the worst first; plot: predicted against true, as SVG; coverage: how many cases lie in the predicted range",
 };
 
 const TITLE: Opt = Opt {
     name: "title",
     value: "TEXT",
-    about: "the title of the page or the plot",
+    about: "the title of the page or plot",
 };
 
 const SCENARIO: Opt = Opt {
@@ -68,19 +68,19 @@ const SCENARIO: Opt = Opt {
 const MEASURED: Opt = Opt {
     name: "scenario",
     value: "WHAT",
-    about: "the scenario of the run that was measured",
+    about: "the scenario of the measured run",
 };
 
 const RUN: Opt = Opt {
     name: "scenario",
     value: "WHAT",
-    about: "the run that FILE is a part of, where it names no model",
+    about: "the scenario that FILE belongs to, if it names no model",
 };
 
 const MARGIN: Opt = Opt {
     name: "margin",
     value: "PERCENT",
-    about: "percent of the usable memory to keep free",
+    about: "percentage of the usable memory to keep free",
 };
 const FOR: Opt = Opt {
     name: "for",
@@ -115,7 +115,7 @@ const GPUS: Opt = Opt {
 const RATE: Opt = Opt {
     name: "rate",
     value: "LR",
-    about: "the learning rate at the present effective batch, to be scaled",
+    about: "the learning rate at the current effective batch, to be scaled",
 };
 const RULE: Opt = Opt {
     name: "rule",
@@ -126,12 +126,12 @@ const RULE: Opt = Opt {
 const RUNS: Opt = Opt {
     name: "runs",
     value: "FILE",
-    about: "for recorded failures: the runs they ended; default steps.jsonl beside FILE",
+    about: "for recorded failures: the file of their runs; default steps.jsonl next to FILE",
 };
 const RECORDED: Opt = Opt {
     name: "recorded",
     value: "DIR",
-    about: "the folder of the recorded models that the cases name",
+    about: "the folder of the recorded models in FILE",
 };
 const STEPS: Opt = Opt {
     name: "steps",
@@ -165,14 +165,14 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "moves",
         words: &["WHAT"],
         options: &[SWITCHED, SET],
-        about: "list the effect of every change on this run, and the folklore that does not help",
+        about: "list the effect of every change on this run, and folklore that does not help",
         run: strategy::moves,
     },
     Command {
         name: "tiers",
         words: &["WHAT"],
         options: &[CARDS, OUT, SET],
-        about: "list runs that fill the GPU to 70, 80, 90 and 98 percent, or the run on each size of card",
+        about: "list runs that fill the GPU to 70, 80, 90 and 98 percent, or the run on each GPU size",
         run: strategy::tiers,
     },
     Command {
@@ -193,14 +193,14 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "layout",
         words: &["WHAT"],
         options: &[GPUS, MARGIN, SET],
-        about: "find how GPUs share the run fastest, and the fewest GPUs that train it",
+        about: "find the fastest parallelism layout, and the fewest GPUs that can train it",
         run: strategy::layout,
     },
     Command {
         name: "accumulate",
         words: &["WHAT"],
         options: &[BATCH, RATE, RULE, MARGIN, SET],
-        about: "split an effective batch into micro-batches, check what differs from one large batch, scale the learning rate",
+        about: "split an effective batch into micro-batches, list differences from one large batch, scale the learning rate",
         run: strategy::accumulate,
     },
     Command {
@@ -256,7 +256,7 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "calibrate",
         words: &["FILE"],
         options: &[MEASURED, SET],
-        about: "correct a scenario by the probe log or the memory snapshot of one of its runs, and print it as YAML",
+        about: "correct a scenario by the probe log or memory snapshot of one of its runs, and print it as YAML",
         run: calibrate::calibrate,
     },
     Command {
@@ -270,14 +270,14 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "record",
         words: &[],
         options: &[],
-        about: "print a Python module that records a PyTorch model for an estimate, without a GPU",
+        about: "print a Python module that records a PyTorch model for estimates, without a GPU",
         run: doctor::record,
     },
     Command {
         name: "snapshot",
         words: &["FILE"],
         options: &[SCENARIO, SET],
-        about: "tell who holds what in a snapshot of torch.cuda.memory._dump_snapshot, and how a scenario differs from it",
+        about: "list the owners of memory in a torch.cuda.memory._dump_snapshot file, and its differences from a scenario",
         run: snapshot::snapshot,
     },
     Command {
@@ -298,7 +298,7 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "batches",
         words: &["WHAT"],
         options: &[SET],
-        about: "list what typical and large batches need where samples vary, and how often large ones occur",
+        about: "list the memory of typical and large batches of varying samples, and how often large ones occur",
         run: batches::batches,
     },
     Command {
@@ -326,7 +326,7 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "catalog",
         words: &["[gpus|models|stacks|methods|check]"],
         options: &[],
-        about: "list the GPUs, models and software that scenarios can name, or check the catalogue",
+        about: "list the GPUs, models and software of the catalogue, or check it",
         run: lists::catalog,
     },
     Command {

@@ -1,4 +1,4 @@
-//! Commands between forms of a scenario: `export`, `import`, `link`, `open`.
+//! Commands that convert scenarios: `export`, `import`, `link`, `open`.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub(super) fn export(args: &Args) -> Result<Answer, Refusal> {
     let own = export::own(prediction.scenario());
     let target = match (args.option("target"), own) {
         (None, Some(own)) => own,
-        (asked, _) => asked_target(asked.unwrap_or_default())?,
+        (asked, _) => find_target(asked.unwrap_or_default())?,
     };
     let files = (target.write)(prediction.scenario(), prediction.estimate()?)?;
     let starter = match args.option("starter") {
@@ -49,8 +49,8 @@ pub(super) fn export(args: &Args) -> Result<Answer, Refusal> {
     Ok(answer)
 }
 
-/// The target of this name.
-pub(super) fn asked_target(asked: &str) -> Result<&'static Target, Refusal> {
+/// The target with this name.
+pub(super) fn find_target(asked: &str) -> Result<&'static Target, Refusal> {
     export::target(asked).ok_or_else(|| {
         let ids: Vec<&str> = export::targets().iter().map(|target| target.id).collect();
         let expected = format!("one of {}, or all", ids.join(", "));
@@ -58,7 +58,7 @@ pub(super) fn asked_target(asked: &str) -> Result<&'static Target, Refusal> {
     })
 }
 
-/// Every target's files, each in a folder of its name; a note for each target that cannot express the scenario.
+/// Every target's files in its own folder, and a note for each target that cannot express the scenario.
 fn export_all(args: &Args, archive: Option<&str>) -> Result<Answer, Refusal> {
     if archive.is_none() && args.option("out").is_none() {
         return Err(Problem::new("--out", "", "a folder to write to, or --zip FILE").into());
@@ -100,7 +100,7 @@ fn export_all(args: &Args, archive: Option<&str>) -> Result<Answer, Refusal> {
     Ok(answer)
 }
 
-/// Writes the files into a folder of `--out`, where that is given, and tells their paths.
+/// Writes the files to the folder `--out`, if given, and returns their paths.
 pub(super) fn write_all(
     args: &Args,
     below: &str,
@@ -138,7 +138,7 @@ fn write(folder: &Path, file: &File) -> std::io::Result<()> {
 }
 
 pub(super) fn import(args: &Args) -> Result<Answer, Refusal> {
-    let text = what::text(args.word(0))?;
+    let text = what::text(args.positional(0))?;
     let run = match args.option("scenario") {
         Some(run) => Some(what::named(run, args)?),
         None => None,
@@ -153,13 +153,14 @@ pub(super) fn import(args: &Args) -> Result<Answer, Refusal> {
         return Err(question.into());
     }
     if imported.part && run.is_none() {
-        let expected = "a file that names its model; or add --scenario WHAT, the run that this one is a part of";
-        return Err(Problem::new("FILE", args.word(0), expected).into());
+        let expected =
+            "a file that names its model; or add --scenario WHAT, the scenario it belongs to";
+        return Err(Problem::new("FILE", args.positional(0), expected).into());
     }
     if !imported.problems.is_empty() {
         return Err(imported.problems.into());
     }
-    let note = |key: &String| format!("{key} is ignored: {}", import::memory_effect_of_key(key));
+    let note = |key: &String| format!("ignored: {key}: {}", import::memory_effect_of_key(key));
     let left = imported.unused_keys.iter().map(note);
     let notes = imported.notes.iter().cloned().chain(left).collect();
     Ok(shown(&imported.scenario, notes))
@@ -173,12 +174,12 @@ pub(super) fn link(args: &Args) -> Result<Answer, Refusal> {
 
 #[expect(clippy::unnecessary_wraps, reason = "commands share one signature")]
 pub(super) fn open(args: &Args) -> Result<Answer, Refusal> {
-    let opened = share::read(args.word(0));
+    let opened = share::read(args.positional(0));
     let mut notes: Vec<String> = opened.problems.iter().map(ToString::to_string).collect();
     if let Some(data) = opened.other_data {
         let this = share::DATA_VERSION;
         notes.push(format!(
-            "the link was made with data {data}, this is {this}: numbers may differ"
+            "the link was made with data version {data}, this is {this}: numbers may differ"
         ));
     }
     Ok(shown(&opened.scenario, notes))

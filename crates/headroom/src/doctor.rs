@@ -1,4 +1,4 @@
-//! The commands about failures: `doctor` and `probe`.
+//! The commands `doctor`, `probe` and `record`.
 
 use std::io::Read;
 
@@ -6,7 +6,7 @@ use super::answer::{Answer, Refusal};
 use super::args::Args;
 use super::what;
 use headroom_advice::doctor::{
-    Diagnosis, Expectation, Failure, Findings, PROBE, Replayed, Uneven, diagnose,
+    Diagnosis, Failure, Findings, PROBE, PredictedUsage, Replayed, StageImbalance, diagnose,
 };
 use headroom_base::document::Document;
 use headroom_base::units::Bytes;
@@ -15,9 +15,9 @@ use headroom_core::estimate::{Prediction, Unsupported};
 use headroom_core::nets::graph::RECORDER;
 use headroom_scenario::Problem;
 
-/// Ranks the causes of the failure a text tells of; without a file the text is standard input.
+/// Ranks the causes of the failure in a text; without a file it reads standard input.
 pub(super) fn doctor(args: &Args) -> Result<Answer, Refusal> {
-    let name = match args.word(0) {
+    let name = match args.positional(0) {
         "" => "-",
         name => name,
     };
@@ -31,12 +31,12 @@ pub(super) fn doctor(args: &Args) -> Result<Answer, Refusal> {
         None => None,
         Some(scenario) => {
             let prediction = Prediction::new(what::named(scenario, args)?);
-            let expected = Expectation::of(prediction.scenario(), prediction.estimate()?);
+            let expected = PredictedUsage::of(prediction.scenario(), prediction.estimate()?);
             let has_stages = prediction.scenario().parallel.pp > 1;
             let ranks = has_stages.then(|| prediction.ranks()).transpose()?;
-            Some(Expectation {
+            Some(PredictedUsage {
                 replayed: replayed(&findings, &prediction, expected.peak)?,
-                uneven: ranks.and_then(Uneven::of),
+                uneven: ranks.and_then(StageImbalance::of),
                 ..expected
             })
         }
@@ -52,7 +52,7 @@ pub(super) fn doctor(args: &Args) -> Result<Answer, Refusal> {
     })
 }
 
-/// The scenario's steps up to the failed one, with the memory that the failed process could have had.
+/// Replays the scenario's steps up to the failed one, with the memory available to the failed process.
 fn replayed(
     findings: &Findings,
     prediction: &Prediction,
@@ -101,7 +101,7 @@ pub(super) fn bytes(name: &str) -> Result<Vec<u8>, Refusal> {
     Ok(bytes)
 }
 
-/// The end of the text, where a log's failure stands; what is not UTF-8 in it does not matter.
+/// The end of the text, where a log has its failure; invalid UTF-8 is replaced.
 fn text(name: &str) -> Result<String, Refusal> {
     const LONGEST: usize = 16 << 20;
     let bytes = bytes(name)?;
@@ -112,12 +112,12 @@ fn text(name: &str) -> Result<String, Refusal> {
 fn shown(diagnosis: &Diagnosis) -> String {
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     let mut text = format!(
-        "cause: {} ({} sure)\n",
+        "cause: {} ({} confidence)\n",
         diagnosis.cause.id(),
         percent(diagnosis.confidence)
     );
     if diagnosis.undecided {
-        text += "No cause stands out: what is known fits several about as well.\n";
+        text += "No cause stands out: several are about equally likely.\n";
     }
     let others: Vec<String> = diagnosis
         .ranking
@@ -132,7 +132,7 @@ fn shown(diagnosis: &Diagnosis) -> String {
     for (title, lines) in [
         ("evidence", &diagnosis.evidence),
         ("what to change", &diagnosis.advice),
-        ("to be surer", &diagnosis.checks),
+        ("to be more certain", &diagnosis.checks),
     ] {
         if !lines.is_empty() {
             text += &format!("\n{title}:\n");

@@ -30,7 +30,7 @@ pub(super) fn estimate(args: &Args) -> Result<Answer, Refusal> {
     let typical = prediction.typical()?;
     if let Some(typical) = typical {
         text.push_str(&format!(
-            "samples vary: the above is the largest batch, which decides; a typical one {}\n",
+            "samples vary: the figures above are for the largest batch, which decides; a typical one {}\n",
             verdict(typical)
         ));
     }
@@ -54,7 +54,7 @@ pub(super) fn fit(args: &Args) -> Result<Answer, Refusal> {
         None => format!("no micro-batch fits; one sample {needs}\n"),
     };
     if let Some(next) = &fit.next {
-        text.push_str(&format!("one sample more {}\n", verdict(next)));
+        text.push_str(&format!("with one more sample it {}\n", verdict(next)));
     }
     let document = Document::new()
         .with("micro_batch", micro_batch)
@@ -65,7 +65,7 @@ pub(super) fn fit(args: &Args) -> Result<Answer, Refusal> {
     Ok(answer)
 }
 
-/// The contract's JSON; bytes are integers.
+/// The estimate as documented JSON; bytes are integers.
 fn document(estimate: &Estimate) -> Document {
     let breakdown = estimate
         .breakdown
@@ -112,7 +112,7 @@ fn of_card(card: &SmallestCard) -> Document {
 
 fn of_host(host: &Host) -> Document {
     let part = |part: &headroom_core::estimate::HostPart| {
-        let (_, why, source) = part.what.words();
+        let (_, why, source) = part.what.describe();
         band(part.bytes)
             .with("what", name(part.what))
             .with("why", why)
@@ -137,7 +137,7 @@ fn of_disk(disk: &Disk) -> Document {
         .with("total", disk.total)
 }
 
-/// The product behind the effective batch, and how far it is from the wanted one.
+/// The factors of the effective batch, and its difference from the wanted one.
 fn batch(scenario: &Scenario) -> Document {
     let batch = scenario.batch();
     Document::new()
@@ -150,7 +150,7 @@ fn batch(scenario: &Scenario) -> Document {
         .with("nearest_accumulation", batch.nearest_accumulation())
 }
 
-/// What the software brought.
+/// One source of uncertainty.
 fn of_doubt(doubt: &Doubt) -> Document {
     Document::new()
         .with("about", doubt.about)
@@ -159,6 +159,7 @@ fn of_doubt(doubt: &Doubt) -> Document {
         .with("settled_by", doubt.settled_by)
 }
 
+/// The defaults of the software.
 fn defaults(scenario: &Scenario) -> Document {
     let row = |default: &stack::Brought| {
         let (major, minor) = default.version;
@@ -207,17 +208,17 @@ fn text(scenario: &Scenario, estimate: &Estimate, card: Option<&SmallestCard>) -
     }
     if let Some(card) = card {
         text.push_str(&format!(
-            "{:<10} {:>10}  {:<24} the smallest card's usable memory on which the steps run\n",
+            "{:<10} {:>10}  {:<24} usable memory of the smallest GPU on which the steps run\n",
             "card",
             card.usable.to_string(),
             format!("{} for torch", card.allocator)
         ));
-        // What grows is not seen in the first steps.
+        // Growth does not show in the first steps.
         let grows = estimate.growth > Bytes::ZERO;
         if card.runs == Some(true) && estimate.fits == Some(false) && !grows {
             text.push_str(
-                "the steps run on this card all the same: the allocator gives back what it does not use and asks again, which \
-                 stops the card each time\n",
+                "the steps still run on this GPU: when cudaMalloc fails, the allocator frees its cache and retries, which \
+                 stalls the GPU each time\n",
             );
         }
     }
@@ -241,7 +242,7 @@ fn text(scenario: &Scenario, estimate: &Estimate, card: Option<&SmallestCard>) -
         text.push_str(&format!("  {label:<24} {shown:>10}  {share:>5.1} %\n"));
     }
     text.push_str(&format!(
-        "\neffective batch (micro × accumulated × replicas): {}\n",
+        "\neffective batch (micro-batch × accumulation × replicas): {}\n",
         scenario.batch()
     ));
     for default in stack::brought(scenario)
@@ -254,16 +255,16 @@ fn text(scenario: &Scenario, estimate: &Estimate, card: Option<&SmallestCard>) -
             default.setting.path, default.value, default.stack.name
         ));
     }
-    text.push_str(&beside(scenario, estimate));
+    text.push_str(&host_and_disk(scenario, estimate));
     if let Some(usable) = estimate
         .usable
         .filter(|usable| estimate.device.low <= *usable && *usable < estimate.device.high)
     {
         text.push_str(&format!(
-            "\nthe range reaches over the card's {usable}; it is made of:\n"
+            "\nthe range extends beyond the GPU's {usable}; sources of uncertainty:\n"
         ));
     } else if !estimate.doubts.is_empty() {
-        text.push_str("\nthe range is made of:\n");
+        text.push_str("\nsources of uncertainty:\n");
     }
     for doubt in &estimate.doubts {
         let Doubt {
@@ -273,7 +274,7 @@ fn text(scenario: &Scenario, estimate: &Estimate, card: Option<&SmallestCard>) -
             settled_by,
         } = doubt;
         text.push_str(&format!(
-            "  -{below} +{above}  {about}; settled by {settled_by}\n"
+            "  -{below} +{above}  {about}; to narrow: {settled_by}\n"
         ));
     }
     for missing in &estimate.not_modelled {
@@ -282,12 +283,12 @@ fn text(scenario: &Scenario, estimate: &Estimate, card: Option<&SmallestCard>) -
     text
 }
 
-/// What was measured on this machine and is counted in.
+/// Measured corrections that are included.
 fn corrected(scenario: &Scenario) -> String {
     let runtime = &scenario.runtime;
     let parts = [
         ("outside", runtime.outside_mib, "outside PyTorch"),
-        ("kept", runtime.kept_mib, "kept beyond the prediction"),
+        ("kept", runtime.kept_mib, "beyond the prediction"),
     ];
     let set = parts.iter().filter(|(_, mib, _)| *mib > 0);
     let (mut said, mut back) = (Vec::new(), Vec::new());
@@ -299,25 +300,25 @@ fn corrected(scenario: &Scenario) -> String {
         return String::new();
     }
     let (said, back) = (said.join(", "), back.join(" "));
-    format!("corrected by what was measured: {said} (without: {back})\n")
+    format!("includes measured memory: {said} (to remove: {back})\n")
 }
 
-/// What evaluations leave behind, and the epoch in which that fills the card.
+/// Memory that evaluations leave behind, and the epoch in which that fills the GPU.
 pub(super) fn grows(estimate: &Estimate) -> String {
     match estimate.full_in_epoch {
         Some(epoch) => format!(
-            "metrics that nobody resets keep a part of every evaluation: the card is full in epoch {epoch}\n"
+            "metrics that are never reset keep part of every evaluation: the GPU is full in epoch {epoch}\n"
         ),
         None if estimate.growth > Bytes::ZERO => format!(
-            "metrics that nobody resets keep {} until the run ends\n",
+            "metrics that are never reset keep {} by the end of the run\n",
             estimate.growth
         ),
         None => String::new(),
     }
 }
 
-/// The host's memory and the disk.
-fn beside(scenario: &Scenario, estimate: &Estimate) -> String {
+/// Host memory and disk.
+fn host_and_disk(scenario: &Scenario, estimate: &Estimate) -> String {
     let Host {
         processes,
         parts,
@@ -325,14 +326,14 @@ fn beside(scenario: &Scenario, estimate: &Estimate) -> String {
     } = &estimate.host;
     let of = match processes {
         1 => String::new(),
-        many => format!(" ({many} processes on a machine)"),
+        many => format!(" ({many} processes per machine)"),
     };
     let mut text = format!(
-        "\nhost memory beside Python itself{of}: {} ({} to {})\n",
+        "\nhost memory, without Python itself{of}: {} ({} to {})\n",
         total.expected, total.low, total.high
     );
     for part in parts {
-        let (label, why, source) = part.what.words();
+        let (label, why, source) = part.what.describe();
         let shown = part.bytes.expected.to_string();
         text.push_str(&format!("  {label:<24} {shown:>10}  {why} [{source}]\n"));
     }
@@ -346,17 +347,20 @@ fn beside(scenario: &Scenario, estimate: &Estimate) -> String {
         .map(|part| format!("{} {}", name(part.what).replace('-', " "), part.bytes))
         .collect();
     text.push_str(&format!(
-        "disk: each checkpoint {} ({}), {}\n",
+        "disk: {} per checkpoint ({}), {}\n",
         disk.checkpoint,
         parts.join(", "),
         Disk::format(scenario.stack.trainer, scenario.training.lora.is_some())
     ));
     text.push_str(&match (disk.count, disk.total) {
         (Some(count), Some(total)) if scenario.runtime.save_keep > 0 => {
-            format!("disk: {count} at once while the next is written: {total}\n")
+            format!("disk: {count} checkpoints while the next is written: {total}\n")
         }
-        (Some(count), Some(total)) => format!("disk: all are kept, {count} in an epoch: {total}\n"),
-        _ => "disk: all are kept; data.samples would tell how many in an epoch\n".into(),
+        (Some(count), Some(total)) => {
+            format!("disk: all checkpoints are kept, {count} per epoch: {total}\n")
+        }
+        _ => "disk: all checkpoints are kept; set data.samples to get their number per epoch\n"
+            .into(),
     });
     text
 }
@@ -375,9 +379,9 @@ pub(super) fn verdict(estimate: &Estimate) -> String {
     }
     let expected = expected + estimate.growth;
     let (Some(usable), Some(fit)) = (estimate.usable, estimate.fit()) else {
-        return format!("{needs}; the GPU's memory is not known");
+        return format!("{needs}; the GPU's memory is unknown");
     };
-    let words = fit.words();
+    let words = fit.label();
     match fit {
         Fit::Fits | Fit::Probably => {
             format!("{needs} of {usable}: {words}, {} spare", usable - expected)

@@ -1,4 +1,4 @@
-//! The command `guide`: the claims of a system's guide, checked against predictions.
+//! The command `guide`: the claims of a system's guide, compared with computed values.
 
 use super::answer::{Answer, Refusal};
 use super::args::Args;
@@ -7,7 +7,7 @@ use headroom_scenario::{Problem, nearest};
 use headroom_systems::guide::{self, Claim, Finding, Guide, Knob};
 
 pub(super) fn guide(args: &Args) -> Result<Answer, Refusal> {
-    let id = args.word(0);
+    let id = args.positional(0);
     let found = guide::find(id).and_then(|guide| Some((guide, guide.variants()?)));
     let Some((guide, variants)) = found else {
         let ids = guide::all().iter().map(|guide| guide.preset);
@@ -21,21 +21,21 @@ pub(super) fn guide(args: &Args) -> Result<Answer, Refusal> {
     let mut claims = Vec::new();
     for claim in guide.claims() {
         let finding = claim.check(&variants)?;
-        text.push_str(&in_words(claim, &finding));
+        text.push_str(&claim_text(claim, &finding));
         claims.push(as_document(claim, finding));
     }
-    text.push_str("What its knobs do\n\n");
+    text.push_str("Effect of its settings\n\n");
     for knob in guide.knobs() {
-        text.push_str(&knob_in_words(knob));
+        text.push_str(&knob_text(knob));
     }
     text.push_str("The patch, for git apply at this commit\n\n");
     text.push_str(guide.patch);
-    Ok(Answer::new(text, &whole(guide, claims)))
+    Ok(Answer::new(text, &document(guide, claims)))
 }
 
-fn in_words(claim: &Claim, finding: &Finding) -> String {
+fn claim_text(claim: &Claim, finding: &Finding) -> String {
     format!(
-        "{} [{}]\n  said      {}\n  computed  {}\n  why       {} ({})\n\n",
+        "{} [{}]\n  claimed   {}\n  computed  {}\n  why       {} ({})\n\n",
         claim.section,
         finding.verdict.label(),
         claim.quote,
@@ -45,7 +45,7 @@ fn in_words(claim: &Claim, finding: &Finding) -> String {
     )
 }
 
-fn knob_in_words(knob: &Knob) -> String {
+fn knob_text(knob: &Knob) -> String {
     let mut text = format!("{} [{}]\n  {}\n", knob.flag, knob.wiring.label(), knob.note);
     if !knob.patched.is_empty() {
         text.push_str(&format!("  with the patch: {}\n", knob.patched));
@@ -54,7 +54,7 @@ fn knob_in_words(knob: &Knob) -> String {
     text
 }
 
-fn whole(guide: &Guide, claims: Vec<Document>) -> Document {
+fn document(guide: &Guide, claims: Vec<Document>) -> Document {
     let knobs = guide.knobs().iter().map(|knob| {
         Document::new()
             .with("flag", knob.flag.as_str())

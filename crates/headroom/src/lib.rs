@@ -1,6 +1,6 @@
 //! The command line: arguments in, text and an exit code out.
 //!
-//! Exit codes: 0 for success (and "fits", where that was asked), 1 for "does not fit", 2 for bad input.
+//! Exit codes: 0 for success (and "fits", for commands that check it), 1 for "does not fit", 2 for bad input.
 
 mod answer;
 mod args;
@@ -27,7 +27,7 @@ use commands::COMMANDS;
 use headroom_scenario::Problem;
 use headroom_systems as systems;
 
-/// What to print and how to end.
+/// The output and the exit code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     pub stdout: String,
@@ -35,7 +35,7 @@ pub struct Outcome {
     pub code: u8,
 }
 
-/// Runs the program with its arguments (without its own name).
+/// Runs the program with its arguments (without the program name).
 pub fn run(arguments: &[String]) -> Outcome {
     systems::install();
     let Some((name, rest)) = arguments.split_first() else {
@@ -107,9 +107,9 @@ fn help() -> String {
         text.push_str(&format!("  {:<64} {}\n", command.usage(), command.about));
     }
     text.push_str(
-        "\nWHAT is a preset's id, a scenario file (YAML or JSON), a link, or - for standard input.\n\
-         Every command takes --json. `headroom COMMAND --help` explains one.\n\
-         Exit codes: 0 success (and it fits, where that was asked), 1 it does not fit, 2 bad input.\n",
+        "\nWHAT is a preset's id, a scenario file (YAML or JSON), a link, or - for standard input.\nEvery command takes \
+         --json. `headroom COMMAND --help` explains one.\nExit codes: 0 success (and it fits, for commands that check \
+         it), 1 does not fit, 2 bad input.\n",
     );
     text
 }

@@ -28,7 +28,7 @@ pub(super) fn presets(_: &Args) -> Result<Answer, Refusal> {
 }
 
 pub(super) fn catalog(args: &Args) -> Result<Answer, Refusal> {
-    match args.word(0) {
+    match args.positional(0) {
         "" => {
             let (gpus, models) = (gpus(), models());
             let both = [
@@ -88,7 +88,7 @@ fn models() -> (String, Vec<Document>) {
     (text, rows)
 }
 
-/// What software does by default, with the versions it holds for.
+/// Defaults of software, with their versions.
 fn stacks() -> (String, Vec<Document>) {
     let mut text = String::new();
     let mut rows = Vec::new();
@@ -154,7 +154,7 @@ fn methods() -> (String, Vec<Document>) {
 fn check() -> Answer {
     let report = headroom_truth::catalog::check();
     let mut text = format!(
-        "{} GPUs, {} models: {} come to their count exactly, {} do not\n",
+        "{} GPUs, {} models: {} have exactly the listed parameter count, {} do not\n",
         report.gpus,
         report.models,
         report.exact.len(),

@@ -1,4 +1,4 @@
-//! The ranks of a job that hold different things, beside the headline of the fullest.
+//! The ranks of a job that differ from the fullest.
 
 use super::answer::{band, name};
 use headroom_base::document::Document;
@@ -31,7 +31,7 @@ pub(super) fn in_document(
     document.with("ranks", Document::List(ranks.iter().map(of_rank).collect()))
 }
 
-/// A line for each rank; nothing where all are alike.
+/// A line for each rank; empty if all are alike.
 pub(super) fn table(scenario: &Scenario, ranks: &[RankMemory]) -> String {
     if ranks.len() < 2 {
         return String::new();

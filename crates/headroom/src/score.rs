@@ -9,7 +9,7 @@ use headroom_scenario::Problem;
 use headroom_truth::{self as truth, Metric, Report};
 
 pub(super) fn truth(args: &Args) -> Result<Answer, Refusal> {
-    let file = args.word(0);
+    let file = args.positional(0);
     let records = fs::read_to_string(file)
         .map_err(|error| Problem::new("FILE", file, format!("a readable file ({error})")))?;
     if truth::are_posts(&records) {
@@ -58,7 +58,7 @@ pub(super) fn truth(args: &Args) -> Result<Answer, Refusal> {
     })
 }
 
-/// Failures with their causes; the runs they ended stand in another file, in the same folder unless said.
+/// Scores diagnoses of recorded failures; their runs are in another file, by default in the same folder.
 fn diagnosed(file: &str, records: &str, args: &Args) -> Result<Answer, Refusal> {
     let runs = match args.option("runs") {
         Some(given) => fs::read_to_string(given)
@@ -74,7 +74,7 @@ fn diagnosed(file: &str, records: &str, args: &Args) -> Result<Answer, Refusal> 
     answer(&truth::diagnoses(records, &runs))
 }
 
-/// What was found, as lines and as JSON.
+/// The diagnoses, as text and as JSON.
 fn answer(found: &(impl std::fmt::Display + serde::Serialize)) -> Result<Answer, Refusal> {
     let json = serde_json::to_string(found)
         .map_err(|error| Refusal(vec![format!("the diagnoses cannot be written: {error}")]))?;
@@ -86,7 +86,7 @@ fn answer(found: &(impl std::fmt::Display + serde::Serialize)) -> Result<Answer,
     })
 }
 
-/// One line a case and, last, what they come to.
+/// One line per case, then the summary.
 fn lines(report: &Report) -> String {
     let mut lines = String::new();
     for row in &report.rows {

@@ -1,4 +1,4 @@
-//! The command about PyTorch's memory snapshots.
+//! The command `snapshot`, for PyTorch's memory snapshots.
 
 use super::answer::{Answer, Refusal};
 use super::args::Args;
@@ -12,15 +12,15 @@ use headroom_io::import::snapshot::{
 use headroom_io::import::timeline::Timeline;
 use headroom_scenario::Problem;
 
-/// Rows that are shown of each list.
+/// The most rows of each list.
 const SHOWN: usize = 12;
 
-/// Frames of a stack that are shown.
+/// The most frames of a stack.
 const FRAMES: usize = 3;
 
-/// Who holds what in a snapshot; with a scenario, how the plan differs from it.
+/// Lists the owners of memory in a snapshot; with a scenario, also the differences from its prediction.
 pub(super) fn snapshot(args: &Args) -> Result<Answer, Refusal> {
-    let name = args.word(0);
+    let name = args.positional(0);
     let bytes = std::fs::read(name)
         .map_err(|error| Problem::new("FILE", name, format!("a readable file ({error})")))?;
     if let Some(timeline) = Timeline::read(&String::from_utf8_lossy(&bytes)) {
@@ -54,7 +54,7 @@ pub(super) fn snapshot(args: &Args) -> Result<Answer, Refusal> {
 }
 
 fn of_timeline(timeline: &Timeline) -> Answer {
-    let mut text = format!("at most {} allocated:\n", timeline.peak);
+    let mut text = format!("peak of {} allocated:\n", timeline.peak);
     let mut parts = Document::new();
     for (name, bytes) in &timeline.parts {
         if *bytes > Bytes::ZERO {
@@ -77,13 +77,14 @@ fn compared(comparison: &Comparison) -> String {
         absent,
         ..
     } = comparison;
-    let mut text =
-        format!("compared with the plan: {planned} planned, {held} held, {matched} in both\n");
+    let mut text = format!(
+        "compared with the scenario: {planned} predicted, {held} in the snapshot, {matched} in both\n"
+    );
     if comparison.is_equal() {
-        text.push_str("every allocation is in the plan, and every tensor of the plan is there\n");
+        text.push_str("every allocation is predicted, and every predicted tensor is allocated\n");
     }
     if let Some(scale) = scale {
-        text.push_str(&format!("{scale:.2} times the planned size:\n"));
+        text.push_str(&format!("{scale:.2} times the predicted size:\n"));
     }
     for Resized {
         planned,
@@ -103,14 +104,14 @@ fn compared(comparison: &Comparison) -> String {
         ));
     }
     if !unplanned.is_empty() {
-        text.push_str("not in the plan:\n");
+        text.push_str("not predicted:\n");
     }
     for Unplanned { count, each, stack } in unplanned.iter().take(SHOWN) {
         let by = by_stack(stack);
         text.push_str(&format!("- {count} × {each} by {by}\n"));
     }
     if !absent.is_empty() {
-        text.push_str("in the plan, and not there:\n");
+        text.push_str("predicted, but not allocated:\n");
     }
     for TensorCount { kind, count, each } in absent.iter().take(SHOWN) {
         text.push_str(&format!("- {count} × {each}: {kind}\n"));
@@ -177,7 +178,7 @@ fn comparison_document(comparison: &Comparison) -> Document {
 
 fn by(line: &str) -> &str {
     if line.is_empty() {
-        "a line that was not recorded"
+        "no recorded stack"
     } else {
         line
     }
@@ -195,16 +196,16 @@ fn shown(device: &Device) -> String {
     } = device;
     let free = *reserved - *allocated - *pending;
     let mut text = format!(
-        "GPU {index}: {allocated} allocated of {reserved} reserved in {segments} segments; {free} free, the largest piece \
+        "GPU {index}: {allocated} allocated of {reserved} reserved in {segments} segments; {free} free, the largest block \
          {largest_free}\n"
     );
     if let Some(peak) = device.peak {
         text.push_str(&format!(
-            "at most {peak} allocated in the recorded history\n"
+            "peak of {peak} allocated in the recorded history\n"
         ));
     }
     for refused in &device.refused {
-        text.push_str(&format!("refused: a request of {refused}\n"));
+        text.push_str(&format!("failed: a request of {refused}\n"));
     }
     for Holder {
         line, count, bytes, ..

@@ -1,4 +1,4 @@
-//! The command `steps`: many steps with batches of varying size, through the allocator.
+//! The command `steps`: replays many steps with varying batches through the allocator.
 
 use super::answer::{Answer, Refusal};
 use super::args::Args;
@@ -9,7 +9,7 @@ use headroom_core::allocator::Card;
 use headroom_core::estimate::{ManySteps, Prediction, StepMemory, own_card};
 use headroom_scenario::Problem;
 
-/// More steps than this show nothing new, and take long.
+/// More steps show nothing new and take long.
 const MOST: usize = 5_000;
 
 pub(super) fn steps(args: &Args) -> Result<Answer, Refusal> {
@@ -37,13 +37,13 @@ pub(super) fn steps(args: &Args) -> Result<Answer, Refusal> {
     };
     let mut text = format!(
         "{count} steps\n\n{}\n{}\n",
-        in_words(own, &native),
-        in_words(switched, &other)
+        line(own, &native),
+        line(switched, &other)
     );
     text.push_str(&match &on_card.failure {
         Some((step, oom)) => format!(
-            "\non this card step {} runs out of memory after {} retries: tried to allocate {}, {} free, {} reserved of which \
-             {} is allocated\n",
+            "\non this GPU step {} runs out of memory after {} retries: tried to allocate {}, {} free, {} reserved, of \
+             which {} is allocated\n",
             step + 1,
             on_card.retries,
             oom.tried,
@@ -52,12 +52,12 @@ pub(super) fn steps(args: &Args) -> Result<Answer, Refusal> {
             oom.allocated
         ),
         None => format!(
-            "\non this card all steps run, with {} retries of the allocator\n",
+            "\non this GPU all steps run, with {} allocator retries\n",
             on_card.retries
         ),
     });
     text.push_str(&super::estimate::grows(prediction.estimate()?));
-    text.push_str("\nsteps that reserved more than those before:\n");
+    text.push_str("\nsteps that increased reserved memory:\n");
     let mut reserved = Bytes::ZERO;
     for (place, step) in native.steps.iter().enumerate() {
         if step.reserved_peak > reserved {
@@ -79,11 +79,11 @@ pub(super) fn steps(args: &Args) -> Result<Answer, Refusal> {
     Ok(answer)
 }
 
-fn in_words(name: &str, steps: &ManySteps) -> String {
+fn line(name: &str, steps: &ManySteps) -> String {
     let (allocated, reserved) = (steps.allocated(), steps.reserved());
     let ratio = reserved.get() as f64 / allocated.get().max(1) as f64;
     format!(
-        "{name:<20} at most {allocated} allocated, {reserved} reserved: {ratio:.2} times as much"
+        "{name:<20} peak of {allocated} allocated, {reserved} reserved: {ratio:.2} times as much"
     )
 }
 

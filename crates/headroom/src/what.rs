@@ -17,7 +17,7 @@ const LARGEST_FILE: usize = 1 << 20;
 
 /// The valid scenario that the first word names, with `--set` applied; or everything that is wrong with it.
 pub(super) fn scenario(args: &Args) -> Result<Scenario, Refusal> {
-    named(args.word(0), args)
+    named(args.positional(0), args)
 }
 
 /// As `scenario`, for a name given elsewhere.

@@ -2,7 +2,7 @@
 
 use super::{Cause, Findings, Ranked, Source};
 
-/// A change that ends failures.
+/// A change that fixes a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     SmallerBatch,
@@ -37,15 +37,15 @@ impl Change {
     pub const fn text(self) -> &'static str {
         match self {
             Self::SmallerBatch => {
-                "Use a smaller micro-batch and accumulate gradients to keep the effective batch; where one sample does not fit, a \
-                 smaller model, adapters or a larger GPU."
+                "Use a smaller micro-batch and accumulate gradients to keep the effective batch; if a single sample does \
+                 not fit, use a smaller model, adapters or a larger GPU."
             }
             Self::ShorterLength => {
-                "Cap or bucket lengths or image sizes: cut long samples, or batch by total tokens instead of by samples."
+                "Cap or bucket sequence lengths or image sizes: truncate long samples, or batch by total tokens instead of by samples."
             }
             Self::Checkpointing => "Turn on activation checkpointing.",
             Self::SmallerOptimizer => {
-                "Use an optimizer with smaller states (8-bit, Adafactor), or divide them between GPUs (ZeRO, FSDP)."
+                "Use an optimizer with smaller states (8-bit, Adafactor), or shard them across GPUs (ZeRO, FSDP)."
             }
             Self::Offload => {
                 "Gather and keep state dicts on the CPU (FSDP's offload_to_cpu, rank0_only), or save sharded; offload states."
@@ -57,15 +57,15 @@ impl Change {
                 "Run the longest batch first: later batches reuse its blocks, and the run fails at once or not at all."
             }
             Self::Detach => {
-                "Keep numbers, not tensors: `loss.item()` or `.detach().cpu()` in lists, logs and metrics; call backward in each \
-                 step."
+                "Store numbers, not tensors: use `loss.item()` or `.detach().cpu()` in lists, logs and metrics, and call \
+                 backward in every step."
             }
             Self::ExpandableSegments => {
-                "Set PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF to expandable_segments:True; some versions read only one \
-                 name. Not on Windows."
+                "Set PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF to expandable_segments:True; some versions read only \
+                 one of them. Not available on Windows."
             }
             Self::NoGradient => {
-                "Evaluate under torch.no_grad() with a batch size of its own, and move predictions to the CPU as they come."
+                "Evaluate under torch.no_grad() with its own batch size, and move predictions to the CPU batch by batch."
             }
             Self::LoadOnHost => {
                 "Load checkpoints with map_location=\"cpu\" and drop the dict after load_state_dict, so that it does not stay on \
@@ -80,50 +80,50 @@ impl Change {
                  torch.cuda.set_device(local_rank) before anything else touches CUDA."
             }
             Self::HostMemory => {
-                "Give the job more host memory, or lower the DataLoader's num_workers and prefetch_factor; bound what buffers and \
-                 caches keep."
+                "Give the job more host memory, or lower the DataLoader's num_workers and prefetch_factor; bound the size \
+                 of buffers and caches."
             }
             Self::SharedMemory => {
                 "Raise the container's shared memory (docker run --shm-size=8g or --ipc=host), or lower num_workers."
             }
             Self::OtherVersion => {
-                "Try another version of the driver, of PyTorch or of the library that fails; look for the error among its issues."
+                "Try another version of the driver, PyTorch or the failing library, and search its issues for the error."
             }
             Self::CheckOnHost => {
-                "Run one batch on the CPU, or with CUDA_LAUNCH_BLOCKING=1: ids must be below the vocabulary's size, labels below \
-                 the number of classes."
+                "Run one batch on the CPU, or with CUDA_LAUNCH_BLOCKING=1: token ids must be below the vocabulary size, \
+                 labels below the number of classes."
             }
             Self::CheckShapes => {
-                "Print the shapes before the line that fails: an index or a length holds a wrong number."
+                "Print the shapes before the failing line: an index or a length is wrong."
             }
             Self::MetalLimit => {
                 "Close other programs, call torch.mps.empty_cache(), use a smaller model or batch; \
-                 PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 lifts the limit at the system's risk."
+                 PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 lifts the limit, but can make the system unstable."
             }
             Self::OtherFramework => {
-                "Look in that framework's own documentation: it takes the whole GPU at its start unless it is told not to."
+                "See that framework's documentation: by default it preallocates most of the GPU."
             }
             Self::NewEvent => {
-                "Check what starts at this step: unfreezing, another loss, longer sequences, a copy of the weights (EMA), which \
-                 may stay on the CPU."
+                "Check what starts at this step: unfreezing, another loss, longer sequences, or an EMA copy of the \
+                 weights, which can stay on the CPU."
             }
             Self::WholeError => {
                 "Run again with CUDA_LAUNCH_BLOCKING=1 and paste the whole error message."
             }
             Self::BalanceStages => {
-                "Give the fullest stage fewer layers (Megatron's --decoder-first-pipeline-num-layers, torchtitan's \
-                 pipeline_parallel_first_stage_less_layers), or keep fewer micro-batches in flight."
+                "Give the fullest pipeline stage fewer layers (Megatron's --decoder-first-pipeline-num-layers, \
+                 torchtitan's pipeline_parallel_first_stage_less_layers), or keep fewer micro-batches in flight."
             }
             Self::LeaveRoom => {
                 "Leave NCCL room outside PyTorch's allocator: a lower set_per_process_memory_fraction or a smaller batch, \
                  torch.cuda.empty_cache() before a new group of ranks, a smaller NCCL_BUFFSIZE."
             }
             Self::SamplerShare => {
-                "Give vLLM less of the GPU (gpu_memory_utilization; max_num_seqs and max_model_len bound its trial run), put it to \
-                 sleep between rounds (vllm_enable_sleep_mode), or run it on a GPU of its own."
+                "Give vLLM less of the GPU (gpu_memory_utilization; max_num_seqs and max_model_len bound its profiling \
+                 run), put it to sleep between rounds (vllm_enable_sleep_mode), or run it on a GPU of its own."
             }
             Self::FirstError => {
-                "Look for the first error of any rank: the others fail in NCCL once one has died. NCCL_DEBUG=INFO says more."
+                "Look for the first error of any rank: once one dies, the others fail in NCCL. NCCL_DEBUG=INFO prints more."
             }
         }
     }
@@ -175,10 +175,10 @@ fn of_cause(cause: Cause, findings: &Findings, uneven: bool) -> Vec<Change> {
     changes
 }
 
-/// What to change: for the first cause, and for those that may as well be it.
+/// The changes for the first cause and for those about as likely.
 pub(super) fn recommended(ranking: &[Ranked], findings: &Findings, uneven: bool) -> Vec<Change> {
     const MOST: usize = 6;
-    /// A cause with this much of the first one's share is worth a change too.
+    /// Causes with at least this part of the first one's share get changes too.
     const NEAR: f64 = 0.35;
     let first = ranking.first().map_or(0.0, |ranked| ranked.confidence);
     let mut all: Vec<Change> = Vec::new();
@@ -195,7 +195,7 @@ pub(super) fn recommended(ranking: &[Ranked], findings: &Findings, uneven: bool)
     all
 }
 
-/// What to find out, most informative first: one question is enough at a time.
+/// What to find out, most informative first.
 pub(super) fn checks(cause: Cause, findings: &Findings, with_scenario: bool) -> Vec<String> {
     let mut all = Vec::new();
     let failure = findings.failure.as_ref();
@@ -208,17 +208,20 @@ pub(super) fn checks(cause: Cause, findings: &Findings, with_scenario: bool) -> 
     }
     if findings.signs.activities.is_empty() && findings.log.is_none() {
         all.push(
-            "The last 20 lines of the traceback, and the step: they say what ran.".to_string(),
+            "The last 20 lines of the traceback, and the step: they show what was running."
+                .to_string(),
         );
     }
     if failure.is_none_or(|failure| failure.allocated.is_none()) && findings.summary.is_none() {
         all.push("The whole error message: its numbers, not only the first line.".to_string());
     }
     if findings.log.is_none() {
-        all.push("Is torch.cuda.memory_allocated() between steps level? A probe log shows growth, jumps and batch sizes.".into());
+        all.push("Is torch.cuda.memory_allocated() constant between steps? A probe log shows growth, jumps and batch sizes.".into());
     }
     if !with_scenario {
-        all.push("The scenario: its predicted peak separates capacity from fragmentation.".into());
+        all.push(
+            "The scenario: its predicted peak tells too large a run from fragmentation.".into(),
+        );
     }
     let elsewhere = matches!(
         cause,

@@ -1,24 +1,24 @@
-//! What one run on a machine teaches of the next one: the difference between what was measured and what was predicted.
+//! Corrects predictions by the difference between a measured run and its prediction.
 
 use super::Log;
 use headroom_base::units::Bytes;
 use headroom_scenario::Scenario;
 
-/// A run that was measured beside its prediction.
+/// A measured run and its prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Calibration {
-    /// The most that was allocated.
+    /// The peak of allocated memory.
     pub measured: Bytes,
     pub predicted: Bytes,
-    /// In use on the card and not PyTorch's: the CUDA context, libraries and whatever other processes hold.
+    /// Device memory outside PyTorch: the CUDA context, libraries and other processes.
     pub outside: Option<Bytes>,
 }
 
 impl Calibration {
-    /// Compares the largest peak of a log with the prediction for the largest batch; `None` without a whole step.
+    /// Compares the largest peak of a log with the prediction for the largest batch; `None` without a completed step.
     pub fn of_log(log: &Log, predicted: Bytes) -> Option<Self> {
         let measured = log.trained().map(|step| step.peak_allocated).max()?;
-        // Libraries load their kernels in the first step: what the log begins with is less.
+        // Libraries load their kernels in the first step, so the figure from before it is too low.
         let after = log.trained().filter_map(|step| {
             let (total, free) = (step.total?, step.free?);
             Some(total - free - step.reserved)
@@ -31,12 +31,12 @@ impl Calibration {
         })
     }
 
-    /// What the run allocated beyond its prediction. A run that took less proves nothing of the next one.
+    /// Memory allocated beyond the prediction. A run that needed less proves nothing about the next one.
     pub fn kept(&self) -> Bytes {
         self.measured - self.predicted
     }
 
-    /// The scenario with what was measured, in whole MiB; what was measured before is replaced.
+    /// The scenario with this correction in whole MiB, replacing an earlier one.
     pub fn correct(&self, scenario: &Scenario) -> Scenario {
         let mut corrected = scenario.clone();
         corrected.runtime.kept_mib = mib(self.kept());
@@ -47,7 +47,7 @@ impl Calibration {
     }
 }
 
-/// The scenario as the catalogue alone has it.
+/// The scenario without a measured correction.
 pub fn uncorrected(scenario: &Scenario) -> Scenario {
     let mut plain = scenario.clone();
     plain.runtime.kept_mib = 0;
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_measured_corrects_what_is_predicted() {
+    fn measurements_correct_predictions() {
         check(&step(0, 900, ""), 800, 100, 0);
         // Less than was predicted corrects nothing.
         check(&step(0, 700, ""), 800, 0, 0);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_estimate_has_the_correction_and_no_doubt_of_it() {
+    fn a_correction_replaces_the_uncertainty() {
         let plain = Scenario::default();
         let found = Calibration {
             measured: Bytes::gib(9.0),

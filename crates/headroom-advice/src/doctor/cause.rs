@@ -18,11 +18,11 @@ pub enum Cause {
     Evaluation,
     /// A checkpoint is written or read on the GPU.
     Checkpoint,
-    /// Something else started at this step: unfreezing, a new loss, an average, longer sequences.
+    /// Something else started at this step: unfreezing, a new loss, a moving average, longer sequences.
     Schedule,
-    /// The optimizer makes its states in its first step.
+    /// The optimizer allocates its states in its first step.
     OptimizerStep,
-    /// A tensor that grows with the square of the length or of the pixels.
+    /// A tensor quadratic in the sequence length or in the pixels.
     Attention,
     OtherProcess,
     /// The program runs on the wrong GPU.
@@ -33,7 +33,7 @@ pub enum Cause {
     SharedMemory,
     /// A driver or a library is at fault.
     LibraryBug,
-    /// Not PyTorch out of memory: another framework, an index out of range, a size that cannot be meant.
+    /// Not PyTorch running out of memory: another framework, an index out of range, an implausible size.
     NotOutOfMemory,
     Unknown,
 }

@@ -6,7 +6,7 @@ use super::scan::{first_number, size_after, size_before};
 use super::vocabulary::Found;
 use headroom_base::units::Bytes;
 
-/// The numbers of one error; those not in its text are absent.
+/// The numbers of one error; those missing from its text are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Failure {
     pub source: Source,
@@ -42,7 +42,7 @@ pub enum Source {
     Driver,
     /// The allocator of Apple's Metal Performance Shaders.
     Mps,
-    /// A text that says no more than that memory ran out.
+    /// A text that says only that memory ran out.
     Bare,
     /// The host's memory, not the GPU's.
     Host,
@@ -63,10 +63,38 @@ impl Failure {
         Some(self.allocated? + self.unallocated?)
     }
 
-    /// The most that the allocator could have reserved at that moment.
+    /// The most the allocator could have reserved at that moment.
     pub fn usable(&self) -> Option<Bytes> {
         let room = self.reserved()? + self.free?;
         Some(self.allowed.map_or(room, |allowed| allowed.min(room)))
+    }
+
+    /// What the process had allocated, plus the failed request.
+    pub fn needed(&self) -> Option<Bytes> {
+        Some(self.allocated? + self.tried.unwrap_or_default())
+    }
+
+    /// Memory of the other processes that the text names.
+    pub fn listed(&self) -> Bytes {
+        self.processes.iter().map(|process| process.1).sum()
+    }
+
+    /// Memory that neither is free nor belongs to this process; a text that does not count its context gets a typical one.
+    pub fn foreign(&self) -> Option<Bytes> {
+        const CONTEXT_GIB: f64 = 1.5;
+        let own = match self.in_use {
+            Some(own) => own,
+            None => self.reserved()? + Bytes::gib(CONTEXT_GIB),
+        };
+        Some(self.total? - self.free? - own)
+    }
+
+    /// Whether more reserved memory is unallocated than batches of one shape leave at a failure, in recorded runs of the
+    /// real allocator.
+    pub fn is_fragmented(&self) -> bool {
+        const ONE_SHAPE_LEAVES: f64 = 0.15;
+        let reserved = self.reserved().unwrap_or_default();
+        self.unallocated.unwrap_or_default() > reserved.scale(ONE_SHAPE_LEAVES)
     }
 }
 
@@ -330,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn graphs_and_expandable_segments_are_noticed() {
+    fn cuda_graphs_and_expandable_segments_are_recognized() {
         let text = "CUDA out of memory. Tried to allocate 2.00 MiB. GPU 0 has a total capacity of 24.00 GiB of which 0 \
                     bytes is free. Of the allocated memory 20.00 GiB is allocated by PyTorch, with 17.00 MiB allocated in \
                     private pools (e.g., CUDA Graphs), and 54.00 MiB is reserved by PyTorch but unallocated. \
@@ -343,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_several_errors_counts() {
+    fn the_last_of_several_errors_is_used() {
         let error =
             |mib: u64| format!("CUDA out of memory. Tried to allocate {mib}.00 MiB. GPU 0 has");
         let text = format!("{} ... {} a total capacity of 1.00 GiB", error(1), error(2));
@@ -351,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_without_numbers_say_where_the_error_came_from() {
+    fn texts_without_numbers_have_a_source() {
         for (text, source) in [
             (
                 "RuntimeError: CUDA error: out of memory\nCUDA kernel errors might be",
@@ -391,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn the_asynchronous_allocator_is_read() {
+    fn messages_of_cudamallocasync_are_parsed() {
         let text = "torch.cuda.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of memory)\n\
                     Currently allocated     : 8.50 GiB\nRequested               : 512.00 MiB\n\
                     Device limit            : 11.00 GiB\nFree (according to CUDA): 256.00 MiB\n\

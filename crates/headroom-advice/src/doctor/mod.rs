@@ -1,8 +1,9 @@
 //! The doctor: why a run ran out of memory, from the text of the error and whatever else is known.
 //!
-//! Words come before numbers: what the program did, whether it is PyTorch at all. The error's numbers alone prove little: memory
-//! that is reserved but unallocated is large for every cause, and PyTorch prints the same hint for all of them. So causes are ranked, each with the
-//! numbers that support it, and the diagnosis says what would make it more certain: the step, the scenario, a probe log.
+//! Context comes before numbers: what the program was doing, whether it is PyTorch at all. The error's numbers alone prove
+//! little: reserved but unallocated memory is large for every cause, and PyTorch prints the same hint for all of them. So
+//! causes are ranked with their evidence, and the diagnosis lists what would make it more certain: the step, the scenario,
+//! a probe log.
 
 mod advice;
 mod calibration;
@@ -40,7 +41,7 @@ use headroom_scenario::Scenario;
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Findings {
     pub failure: Option<Failure>,
-    /// The failures of a job's ranks, where the text tells them apart.
+    /// The failures of a job's ranks, if the text has rank prefixes.
     pub ranks: Vec<RankFailure>,
     pub signs: Signs,
     pub moment: Moment,
@@ -49,35 +50,35 @@ pub struct Findings {
     pub log: Option<Log>,
 }
 
-/// The prediction for the scenario.
+/// The scenario's predicted memory.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Expectation {
+pub struct PredictedUsage {
     /// The most allocated in a step.
     pub peak: Bytes,
     /// Allocated between steps.
     pub between_steps: Bytes,
-    /// Steps between evaluations and between saves; 0 where there are none, or once an epoch.
+    /// Steps between evaluations and between saves; 0 for never, or once an epoch.
     pub eval_every: u64,
     pub save_every: u64,
-    /// Its steps, replayed with as much memory as the failed process could have had.
+    /// Its steps, replayed with the memory that was available to the failed process.
     pub replayed: Option<Replayed>,
-    /// How far its pipeline's stages are apart, where one needs noticeably more.
-    pub uneven: Option<Uneven>,
+    /// The imbalance of its pipeline stages, if noticeable.
+    pub uneven: Option<StageImbalance>,
 }
 
-/// Stages of a pipeline that do not need the same.
+/// Pipeline stages with different memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Uneven {
-    /// The fullest, of so many.
+pub struct StageImbalance {
+    /// The fullest stage, of `count`.
     pub stage: u32,
     pub count: u32,
-    /// The peaks of the fullest and of the emptiest.
+    /// The peaks of the fullest and the emptiest stage.
     pub most: Bytes,
     pub least: Bytes,
 }
 
-impl Uneven {
-    /// The stages of a job, if they differ by more than a few layers' worth.
+impl StageImbalance {
+    /// The imbalance of a job's stages, if it exceeds a tenth.
     pub fn of(ranks: &[RankMemory]) -> Option<Self> {
         const NOTICEABLE: f64 = 1.1;
         let peak = |rank: &&RankMemory| rank.allocated.expected;
@@ -93,18 +94,18 @@ impl Uneven {
     }
 }
 
-/// The result of replaying steps with the memory of a failed run.
+/// The result of replaying steps with the memory available to a failed run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Replayed {
     /// How many steps were replayed.
     pub steps: usize,
-    /// How often the allocator had to release its cache to go on.
+    /// How often the allocator freed its cache and retried.
     pub retries: u64,
     /// The step that failed, counted from 0, and the request.
     pub failed: Option<(usize, Oom)>,
 }
 
-impl Expectation {
+impl PredictedUsage {
     pub fn of(scenario: &Scenario, estimate: &Estimate) -> Self {
         Self {
             eval_every: scenario.runtime.eval_every,
@@ -114,7 +115,7 @@ impl Expectation {
     }
 }
 
-impl From<&Estimate> for Expectation {
+impl From<&Estimate> for PredictedUsage {
     fn from(estimate: &Estimate) -> Self {
         Self {
             peak: estimate.allocated.expected,
@@ -139,14 +140,14 @@ pub struct Ranked {
 pub struct Diagnosis {
     pub cause: Cause,
     pub confidence: f64,
-    /// No cause stands out: the first is first by little.
+    /// No cause stands out: the first leads only narrowly.
     pub undecided: bool,
-    /// What the words and the numbers say, what decides first.
+    /// The evidence, the decisive first.
     pub evidence: Vec<String>,
     /// What to change.
     #[serde(skip)]
     pub changes: Vec<Change>,
-    /// The same in words.
+    /// The same as text.
     pub advice: Vec<String>,
     /// What would make the diagnosis more certain.
     pub checks: Vec<String>,
@@ -155,7 +156,7 @@ pub struct Diagnosis {
 }
 
 impl Findings {
-    /// Everything the text holds, in whatever order it was pasted; `None` where it holds none of it.
+    /// Everything found in the text, in whatever order it was pasted; `None` if nothing was.
     pub fn parse(text: &str) -> Option<Self> {
         let findings = Self {
             failure: Failure::parse(text),
@@ -170,19 +171,19 @@ impl Findings {
             || findings.smi.is_some()
             || findings.summary.is_some()
             || findings.log.is_some()
-            || findings.signs.tell()
+            || findings.signs.any()
             || findings.moment.no_batch_fits;
         holds_any.then_some(findings)
     }
 }
 
-/// The module that writes probe logs, to be saved as `headroom_probe.py` beside the training script.
+/// The module that writes probe logs, to be saved as `headroom_probe.py` next to the training script.
 pub const PROBE: &str = include_str!("headroom_probe.py");
 
 /// Ranks the causes.
-pub fn diagnose(findings: &Findings, expected: Option<Expectation>) -> Diagnosis {
-    let verdict = rules::weigh(findings, expected);
-    let ranking = verdict.ranking();
+pub fn diagnose(findings: &Findings, expected: Option<PredictedUsage>) -> Diagnosis {
+    let ranked = rules::rank(findings, expected);
+    let ranking = ranked.ranking();
     let confidence = |place: usize| ranking.get(place).map_or(0.0, |ranked| ranked.confidence);
     let first = ranking.first().copied().unwrap_or(Ranked {
         cause: Cause::Unknown,
@@ -198,10 +199,10 @@ pub fn diagnose(findings: &Findings, expected: Option<Expectation>) -> Diagnosis
         advice: changes.iter().map(|change| change.text().into()).collect(),
         changes,
         checks: advice::checks(first.cause, findings, expected.is_some()),
-        evidence: verdict.evidence,
+        evidence: ranked.evidence,
         ranking,
     }
 }
 
-/// Causes whose shares are closer than this are not told apart.
+/// Causes with shares closer than this are undecided.
 const CLEAR: f64 = 0.1;

@@ -1,17 +1,17 @@
-//! When the error came: the step and the phase, as logs show them.
+//! When the error occurred: the step that logs show.
 
 use serde::Serialize;
 
 use super::scan::first_number;
 
-/// What a log says about the moment of the failure.
+/// The moment of the failure, from a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Moment {
     /// Counted from 0.
     pub step: Option<u64>,
-    /// A progress bar names the step: it names every step, where log lines name round ones only.
+    /// The step is from a progress bar, which shows every step; log lines often show only round ones.
     pub by_bar: bool,
-    /// A batch-size finder tried every size, and none fits.
+    /// A batch-size finder tried every size, and none fit.
     pub no_batch_fits: bool,
 }
 
@@ -27,10 +27,10 @@ impl Moment {
     }
 }
 
-/// The last step that a log names: "step 37", "global_step=37", or a progress bar's "37/300 [". Bars of evaluations name
-/// batches, not steps. Says too whether it was a bar.
+/// The last step that a log names: "step 37", "global_step=37", or a progress bar's "37/300 [". Bars of evaluations count
+/// batches, not steps. Also whether it was a bar.
 fn step(text: &str) -> Option<(u64, bool)> {
-    /// As far before a bar's number as its title stands.
+    /// How far before a bar's number its title may be.
     const NEAR: usize = 160;
     let named = ["step", "Step", "iteration", "iter"]
         .iter()

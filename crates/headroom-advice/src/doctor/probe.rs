@@ -1,4 +1,4 @@
-//! A probe log: one JSON line for each step, written by the exported probe, and what its history shows.
+//! A probe log, one JSON line per step, and the history of memory in it.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use headroom_base::document::Document;
 use headroom_base::document::json;
 use headroom_base::units::Bytes;
 
-/// One step of the log. What the probe could not read is absent.
+/// One step of the log. Values the probe could not read are absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LoggedStep {
     /// Counted from 0; −1 is before the first.
@@ -15,20 +15,20 @@ pub struct LoggedStep {
     pub size: Option<f64>,
     /// The most allocated during the step.
     pub peak_allocated: Bytes,
-    /// Allocated when the step had ended, or at its failure.
+    /// Allocated at the end of the step, or at its failure.
     pub allocated: Bytes,
     pub reserved: Bytes,
-    /// The driver's free memory, and the GPU's total.
+    /// The GPU's free and total memory, as the driver reports it.
     pub free: Option<Bytes>,
     pub total: Option<Bytes>,
-    /// The failed request, where the step did not end.
+    /// The failed request, if the step failed.
     pub requested: Option<Bytes>,
-    /// Not a training step: an evaluation, a generation.
+    /// An evaluation or a generation, not a training step.
     pub evaluating: bool,
     /// A checkpoint was being read or written.
     pub checkpoint: bool,
     pub in_optimizer: bool,
-    /// In use on the card and not PyTorch's, when the log began.
+    /// Device memory outside PyTorch at the start of the log.
     pub outside: Option<Bytes>,
 }
 
@@ -37,7 +37,7 @@ pub struct LoggedStep {
 pub struct Log {
     pub steps: Vec<LoggedStep>,
     pub failed: Option<LoggedStep>,
-    /// Steps that failed before that one, in a run that went on.
+    /// Earlier failed steps, in a run that continued.
     pub failed_before: Vec<LoggedStep>,
 }
 
@@ -47,7 +47,7 @@ pub enum Drift {
     None,
     /// It grew steadily, by this much.
     Steady(Bytes),
-    /// It rose at one step and stayed.
+    /// It rose at one step and stayed there.
     Jump {
         step: i64,
         by: Bytes,
@@ -55,7 +55,7 @@ pub enum Drift {
 }
 
 impl Log {
-    /// The lines of a probe among whatever else the text holds.
+    /// Parses the probe's lines and ignores all others.
     pub fn parse(text: &str) -> Option<Self> {
         let mut log = Self::default();
         for line in text.lines().map(str::trim) {
@@ -99,7 +99,7 @@ impl Log {
         rising.count()
     }
 
-    /// What a step of this size needs beyond what lies between steps, from earlier steps.
+    /// The need of a step of this size on top of the memory between steps, from earlier steps.
     pub fn need(&self, size: Option<f64>) -> Option<Bytes> {
         let trained: Vec<&LoggedStep> = self.trained().collect();
         let needs: Vec<(Option<f64>, f64)> = trained
@@ -121,7 +121,7 @@ impl Log {
         if let Some((offset, slope)) = line(&points) {
             return Some(bytes(offset + slope * size));
         }
-        // One size only: activations go with it.
+        // Only one size: activations scale with it.
         let largest = points.iter().map(|(size, _)| *size).reduce(f64::max)?;
         let need = most(&mut points.iter().map(|(_, need)| *need))?;
         Some(bytes(need * (size / largest.max(1.0)).max(1.0)))
@@ -133,10 +133,10 @@ impl Log {
             .find(|logged| logged.step == step && !logged.evaluating)
     }
 
-    /// How much allocated memory between steps moved, where it moved by at least `least`.
+    /// The drift of allocated memory between steps, if it is at least `least`.
     ///
-    /// What a step leaves behind may go with its size, so only floors count: the least of each quarter, and the least
-    /// after a jump against the most before it.
+    /// Leftovers may scale with the batch, so only floors count: the minimum of each quarter, and the minimum after a jump
+    /// against the maximum before it.
     pub fn drift(&self, least: Bytes) -> Drift {
         let least = least.get().max(1);
         let ends: Vec<(i64, u64)> = self
@@ -147,7 +147,7 @@ impl Log {
             return Drift::None;
         }
         let floor = |range: &[(i64, u64)]| range.iter().map(|(_, end)| *end).min().unwrap_or(0);
-        // The least from each step on.
+        // The minimum from each step on.
         let mut lowest: Vec<u64> = ends.iter().map(|(_, end)| *end).collect();
         for at in (1..lowest.len()).rev() {
             lowest[at - 1] = lowest[at - 1].min(lowest[at]);
@@ -190,7 +190,7 @@ impl Log {
         if let Some((offset, slope)) = line(&points) {
             return Some(Bytes::new((offset + slope * size).max(0.0) as u64));
         }
-        // One size only, or the first step only: activations go with the size, what lies between steps does not.
+        // Only one size, or only the first step: activations scale with the size, memory between steps does not.
         let reference = self.settled().last().or_else(|| self.at(0))?;
         let before = match reference.step {
             0 => self.at(-1)?.allocated,
@@ -222,7 +222,7 @@ fn bytes(count: f64) -> Bytes {
     Bytes::new(count.max(0.0) as u64)
 }
 
-/// The straight line through the points, by least squares, where they spread enough to have one.
+/// A least-squares line through the points, if they are spread enough.
 fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     let n = points.len() as f64;
     let mean = |pick: fn(&(f64, f64)) -> f64| points.iter().map(pick).sum::<f64>() / n;
@@ -238,8 +238,8 @@ fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
 }
 
 impl LoggedStep {
-    /// What was in use on the card and not PyTorch's, as the probe says or as its numbers come to.
-    pub fn outside_of_it(&self) -> Option<Bytes> {
+    /// Device memory outside PyTorch, as logged or derived from the other numbers.
+    pub fn outside_pytorch(&self) -> Option<Bytes> {
         self.outside
             .or_else(|| Some(self.total? - self.free? - self.reserved))
     }
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn drift_is_told_from_a_jump() {
+    fn drift_is_distinguished_from_a_jump() {
         check(&[10, 20, 20, 20, 21, 20, 20, 20], Drift::None);
         check(
             &[0, 0, 100, 200, 300, 400, 500],

@@ -1,4 +1,4 @@
-//! Which rank of a job printed what, where the lines of a log say whose they are.
+//! The errors of a job's ranks, for logs with rank prefixes.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub struct RankFailure {
 impl RankFailure {
     /// The errors with numbers, by rank.
     pub fn parse(text: &str) -> Vec<Self> {
-        /// Ranks that are told apart.
+        /// The most ranks that are distinguished.
         const MOST: usize = 1_024;
         let mut of_rank: BTreeMap<u64, String> = BTreeMap::new();
         for line in text.lines() {
@@ -40,7 +40,7 @@ impl RankFailure {
     }
 }
 
-/// A line's rank and its words: "[rank3]: " of PyTorch, "[default3]:" of torchrun's tee, "[1,3]<stderr>:" of mpirun.
+/// A line's rank and its text: "[rank3]: " of PyTorch, "[default3]:" of torchrun's tee, "[1,3]<stderr>:" of mpirun.
 fn labelled(line: &str) -> Option<(u64, &str)> {
     let (label, line) = line.trim_start().strip_prefix('[')?.split_once(']')?;
     let number = label.trim_start_matches(|c: char| c.is_ascii_alphabetic());
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_told_apart_by_their_ranks() {
+    fn lines_are_split_by_rank_prefix() {
         #[track_caller]
         fn check(line: &str, expected: Option<(u64, &str)>) {
             assert_eq!(labelled(line), expected, "{line}");

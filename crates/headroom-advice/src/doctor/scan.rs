@@ -26,7 +26,7 @@ pub(super) fn first_size(text: &str) -> Option<Bytes> {
     let (number, rest) = text.split_at(end);
     let unit = rest.split_whitespace().next().unwrap_or("");
     if number.is_empty() && rest.starts_with("more than 1EB") {
-        // What PyTorch writes for sizes that no number is printed for.
+        // PyTorch prints this for very large sizes.
         return Some(Bytes::new(1 << 60));
     }
     size(number, unit)
@@ -41,7 +41,7 @@ pub(super) fn first_number(text: &str) -> Option<u64> {
     text[..end].parse().ok()
 }
 
-/// PyTorch and `nvidia-smi` mean powers of two whatever they write.
+/// PyTorch and `nvidia-smi` mean powers of two, whatever the unit's spelling.
 fn size(number: &str, unit: &str) -> Option<Bytes> {
     let number = number.trim_start_matches(|c: char| !c.is_ascii_digit());
     let number = number.parse::<f64>().ok()?;
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_found_around_their_words() {
+    fn sizes_are_found_next_to_markers() {
         let text = "(GPU 0; 11.50 GiB total capacity; 21.75 MiB free; 512MiB cached; 0 bytes x)";
         assert_eq!(size_before(text, " total capacity"), Some(Bytes::gib(11.5)));
         assert_eq!(size_before(text, " free"), Some(Bytes::new(22_806_528)));

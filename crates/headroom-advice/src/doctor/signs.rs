@@ -1,10 +1,10 @@
-//! Words that tell a cause: what ran when the error came, and errors that are not the GPU's memory.
+//! Keywords that point to a cause: what was running at the error, and errors other than GPU memory.
 
 use serde::Serialize;
 
 use super::vocabulary::Found;
 
-/// What the program did, by the last words of a log or a traceback that say so.
+/// What the program was doing, by the last keyword of a log or a traceback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activity {
@@ -23,33 +23,33 @@ pub enum NcclError {
     Other,
 }
 
-/// What the words of a text say, without its numbers.
+/// The keywords of a text, without its numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a sign of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent sign")]
 pub struct Signs {
-    /// Another framework's error, by its name.
+    /// The name of another framework whose error this is.
     pub foreign: Option<&'static str>,
-    /// Data loader workers have no room to pass batches.
+    /// The shared memory of data loader workers is full.
     pub shared_memory: bool,
     /// The host's memory is full, or a process was killed for it.
     pub host: bool,
-    /// An index is out of range, or cuBLAS could not be set up, which looks alike.
+    /// An index is out of range, or cuBLAS could not be initialized, which looks alike.
     pub index: bool,
     /// The error came from the driver, outside PyTorch's allocator.
     pub driver: bool,
     /// A collective failed.
     pub nccl: Option<NcclError>,
-    /// GPUs were chosen by hand.
+    /// GPUs were selected explicitly.
     pub device_chosen: bool,
     /// A model was being loaded.
     pub loading: bool,
     /// Attention was being computed.
     pub attention: bool,
-    /// Memory is said to have grown while the program ran.
+    /// The text reports growing memory.
     pub growing: bool,
-    /// The program that samples completions beside the training failed.
+    /// vLLM failed in the training process.
     pub sampler: bool,
-    /// The activities that the text names, the last one first.
+    /// The activities in the text, the last one first.
     pub activities: Vec<Activity>,
 }
 
@@ -77,7 +77,7 @@ const SHARED_MEMORY: &[&str] = &[
     "/dev/shm",
     "unable to open shared memory",
     "unable to mmap",
-    // The files that batches are passed in.
+    // The files through which batches are passed.
     "file </torch_",
     "torch_shm_manager",
 ];
@@ -177,9 +177,9 @@ const GROWTH: &[&str] = &[
     "going up",
     "leak",
 ];
-/// What one says to have grown, in the same sentence.
+/// What grows, in the same sentence.
 const MEMORY: &[&str] = &["memory", "vram", "gpu usage", "gpu mem"];
-/// Advice and settings that speak of more without growth.
+/// Advice and settings that mention an increase without growth.
 const NO_GROWTH: &[&str] = &[
     "try ",
     "increase the",
@@ -273,7 +273,7 @@ const ACTIVITIES: &[(Activity, &[&str])] = &[
     ),
 ];
 
-/// Every word that is looked for.
+/// All keywords.
 fn vocabulary() -> impl Iterator<Item = &'static str> {
     let foreign = FOREIGN.iter().map(|(mark, _)| *mark);
     let lists = [
@@ -337,14 +337,14 @@ impl Signs {
         self.activities.first().copied()
     }
 
-    /// Whether the words alone tell of a failure.
-    pub fn tell(&self) -> bool {
+    /// Whether the keywords alone show a failure.
+    pub fn any(&self) -> bool {
         let errors = [self.shared_memory, self.host, self.index, self.driver];
         self.foreign.is_some() || self.nccl.is_some() || errors.contains(&true)
     }
 }
 
-/// Whether a line says that memory grew.
+/// Whether a line reports growing memory.
 fn says_growth(line: &str) -> bool {
     let has = |words: &[&str]| words.iter().any(|word| line.contains(word));
     has(MEMORY) && has(GROWTH) && !has(NO_GROWTH)
@@ -355,7 +355,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_words_name_the_activity() {
+    fn the_last_keyword_names_the_activity() {
         #[track_caller]
         fn check(text: &str, activity: Option<Activity>) {
             assert_eq!(Signs::parse(text).activity(), activity, "{text}");
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_said_in_one_sentence() {
+    fn growth_is_recognized_within_a_sentence() {
         #[track_caller]
         fn check(text: &str, growing: bool) {
             assert_eq!(Signs::parse(text).growing, growing, "{text}");
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_others_are_known() {
+    fn errors_of_other_frameworks_are_recognized() {
         let signs =
             Signs::parse("jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory");
         assert_eq!(signs.foreign, Some("JAX or TensorFlow"));

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::scan::{first_number, first_size};
 use headroom_base::units::Bytes;
 
-/// One card in `nvidia-smi`'s table.
+/// One GPU in `nvidia-smi`'s table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SmiCard {
     pub index: u64,
@@ -30,8 +30,8 @@ pub struct Smi {
 }
 
 impl Smi {
-    /// The table, also as nvitop draws it, or the lines of `--query-gpu=... --format=csv`; of what is repeated, as a log
-    /// repeats it, the most that each card used.
+    /// Parses the table, nvitop's version of it, or the lines of `--query-gpu=... --format=csv`; of repeated tables in a
+    /// log, the most that each GPU used.
     pub fn parse(text: &str) -> Option<Self> {
         let mut found = Self::default();
         let mut index = None;
@@ -45,7 +45,7 @@ impl Smi {
                 found.card(index, used, total);
             }
         }
-        // nvitop's lines are drawn, and its memory is in one cell with its name before it.
+        // nvitop uses box-drawing characters, and puts the memory into one cell with its label.
         let drawn = text.contains('│').then(|| text.replace('│', "|"));
         for line in drawn
             .as_deref()
@@ -99,7 +99,7 @@ impl Smi {
     }
 
     fn card(&mut self, index: u64, used: Bytes, total: Bytes) {
-        /// Cards of a machine.
+        /// GPUs of a machine.
         const MOST: usize = 64;
         if let Some(known) = self.cards.iter_mut().find(|card| card.index == index) {
             known.used = known.used.max(used);

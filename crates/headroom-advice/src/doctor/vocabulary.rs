@@ -1,8 +1,9 @@
-//! Many words looked for in one pass: a paste may be megabytes long, and a pass for each of two hundred words takes a second.
+//! Finds many keywords in one pass: a pasted text may be megabytes long, and a pass for each of two hundred keywords takes
+//! a second.
 
 use std::collections::BTreeMap;
 
-/// The words that a text has, and where each stands last.
+/// The keywords in a text, and the last position of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Found(BTreeMap<&'static str, usize>);
 
@@ -23,7 +24,7 @@ impl Found {
         words.iter().any(|word| self.has(word))
     }
 
-    /// Where the last of any of these words begins.
+    /// The last position of any of these keywords.
     pub fn last_of(&self, words: &[&str]) -> Option<usize> {
         words
             .iter()
@@ -33,11 +34,11 @@ impl Found {
     }
 }
 
-/// Words by the two bytes they begin with.
+/// Keywords, indexed by their first two bytes.
 struct Vocabulary {
-    /// In order, so that those with one beginning are neighbours.
+    /// Sorted, so that those with the same first bytes are adjacent.
     words: Vec<&'static str>,
-    /// Which pairs of bytes begin a word: a bit each.
+    /// A bit for each pair of bytes that begins a keyword.
     beginnings: Vec<u64>,
 }
 
@@ -56,7 +57,7 @@ impl Vocabulary {
         Self { words, beginnings }
     }
 
-    /// Every word and where it begins, from the first to the last.
+    /// Calls `found` with every keyword and its position, in order.
     fn each(&self, text: &[u8], mut found: impl FnMut(usize, usize)) {
         for (at, two) in text.windows(2).enumerate() {
             let pair = pair(two[0], two[1]);
@@ -86,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_finds_what_a_search_for_each_word_finds() {
+    fn one_pass_finds_the_same_as_separate_searches() {
         const WORDS: &[&str] = &[
             "val", "valid", "eval_", "in val", "aa", "aaa", "step", " step", "ä ", "é/", "oom",
         ];

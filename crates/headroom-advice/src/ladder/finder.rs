@@ -1,4 +1,4 @@
-//! Looks for the shortest set of changes that fits.
+//! Searches for the smallest set of changes that fits.
 
 use super::super::goal::{Goal, Quick};
 use super::super::micro::{first_that_fits, smaller, with_batch};
@@ -9,16 +9,16 @@ use headroom_base::units::Bytes;
 use headroom_core::estimate::Unsupported;
 use headroom_scenario::Scenario;
 
-/// Some moves, of each group at most one, and whether the micro-batch may shrink.
+/// A set of moves, at most one per group, and whether the micro-batch may shrink.
 #[derive(Clone, Debug, Default)]
 pub struct Set {
     pub moves: Vec<&'static Move>,
-    /// The micro-batch, where it is not the run's own.
+    /// The micro-batch, if it is not the run's own.
     pub micro_batch: Option<u64>,
 }
 
 impl Set {
-    /// The changed run; `None` where one of the moves is not possible beside the others, or does nothing.
+    /// The changed run; `None` if one of the moves is impossible together with the others, or does nothing.
     pub fn applied(&self, scenario: &Scenario) -> Option<Scenario> {
         let start = match self.micro_batch {
             Some(size) => with_batch(scenario, size),
@@ -39,23 +39,23 @@ impl Set {
 pub struct Finder<'a> {
     pub scenario: &'a Scenario,
     pub goal: Goal,
-    /// What may be allocated.
+    /// The most that may be allocated.
     pub allowance: Bytes,
     pub quick: Quick,
-    /// Sets that may still be tried.
+    /// The remaining number of sets to try.
     pub left: u32,
 }
 
-/// What is done with each set of moves.
-type Then<'a, F> = dyn FnMut(&mut F, &[&'static Move]) -> Result<(), Unsupported> + 'a;
+/// Called with each set of moves.
+type Visitor<'a, F> = dyn FnMut(&mut F, &[&'static Move]) -> Result<(), Unsupported> + 'a;
 
-/// A set that fits, the run it makes, its peak and its time.
+/// A set that fits, the changed run, its peak and its step time.
 type Found = (Set, Route);
 
 impl Finder<'_> {
     pub const MOST: u32 = 6_000;
 
-    /// The best of the shortest sets whose dearest move costs `most`, and the others.
+    /// The best of the smallest sets whose most expensive move costs `most`, and the others.
     pub fn shortest(&mut self, most: Cost) -> Result<Option<(Set, Vec<Route>)>, Unsupported> {
         let moves = self.possible(most);
         let batches = smaller(self.scenario);
@@ -104,7 +104,7 @@ impl Finder<'_> {
         Ok(None)
     }
 
-    /// Moves up to this cost that are possible in the run as it is, or beside another move.
+    /// Moves up to this cost that are possible in the run as it is, or after another move.
     fn possible(&self, most: Cost) -> Vec<&'static Move> {
         let one_pass = {
             let all = self
@@ -126,8 +126,8 @@ impl Finder<'_> {
             .collect()
     }
 
-    /// Calls `then` with every set of `count` moves of different groups whose dearest costs `most` (or less, where something
-    /// else in the set is as dear already).
+    /// Calls `then` with every set of `count` moves of different groups whose most expensive one costs `most` (or less, if
+    /// something else in the set costs that already).
     fn each(
         &mut self,
         moves: &[&'static Move],
@@ -135,7 +135,7 @@ impl Finder<'_> {
         most: Cost,
         dear: bool,
         chosen: &mut Vec<&'static Move>,
-        then: &mut Then<'_, Self>,
+        then: &mut Visitor<'_, Self>,
     ) -> Result<(), Unsupported> {
         if count == 0 {
             if dear && self.left > 0 {
@@ -166,7 +166,7 @@ impl Finder<'_> {
         Ok(())
     }
 
-    /// The set with the largest of these micro-batches that fits, or with the run's own; `None` where it does not fit.
+    /// The set with the largest of these micro-batches that fits, or with the run's own; `None` if none fits.
     fn fitting(
         &mut self,
         moves: &[&'static Move],
@@ -198,17 +198,17 @@ impl Finder<'_> {
     /// Whether the allocated peak is within the allowance.
     fn may_fit(&mut self, set: &Set) -> Result<bool, Unsupported> {
         match set.applied(self.scenario) {
-            Some(changed) => Ok(self.quick.whole(&changed)?.peak <= self.allowance),
+            Some(changed) => Ok(self.quick.combined(&changed)?.peak <= self.allowance),
             None => Ok(false),
         }
     }
 
-    /// The set, where a full estimate of it meets the goal.
+    /// The set, if its full estimate meets the goal.
     fn verified(&mut self, set: Set) -> Result<Option<Found>, Unsupported> {
         let Some(changed) = set.applied(self.scenario) else {
             return Ok(None);
         };
-        let whole = self.quick.whole(&changed)?;
+        let whole = self.quick.combined(&changed)?;
         if whole.peak > self.allowance || !self.goal.met_by(&changed)? {
             return Ok(None);
         }
@@ -221,8 +221,8 @@ impl Finder<'_> {
         Ok(Some((set, route)))
     }
 
-    /// Whether the moves together can fit at all, by taking each that lowers the peak until none does: where this ends above
-    /// the allowance, and so does every pair of moves away from it, sets are not tried one by one.
+    /// Whether any set can fit, by greedily adding moves that lower the peak: if this ends above the allowance, and so does
+    /// every pair of moves from there, sets are not tried one by one.
     fn could_fit(
         &mut self,
         moves: &[&'static Move],
@@ -232,7 +232,7 @@ impl Finder<'_> {
         self.may_fit(&set)
     }
 
-    /// The set with the lowest peak that single exchanges lead to.
+    /// The set with the lowest peak reachable by single exchanges.
     fn lowest(&mut self, moves: &[&'static Move], may_shrink: bool) -> Result<Set, Unsupported> {
         let mut set = Set {
             moves: Vec::new(),
@@ -243,7 +243,7 @@ impl Finder<'_> {
             let mut next: Option<(Set, _)> = None;
             for mv in moves {
                 for whole_batch in [false, true] {
-                    // Only what runs inside backward cannot be accumulated.
+                    // Only an optimizer inside backward rules out accumulation.
                     let accumulates = mv.group != Group::Stepping;
                     if whole_batch && (accumulates || set.micro_batch.is_none()) {
                         continue;
@@ -267,7 +267,7 @@ impl Finder<'_> {
                 }
             }
             if may_shrink {
-                // Smaller micro-batches are not always less: gradients that are kept whole between them may be more.
+                // Smaller micro-batches do not always need less: accumulating unsharded gradients may need more.
                 let mut changed = set.clone();
                 changed.micro_batch = match set.micro_batch {
                     Some(_) => None,
@@ -286,18 +286,19 @@ impl Finder<'_> {
         }
     }
 
-    /// The peak first; of equal peaks the one whose lower half is lower, so that two moves that only help together are found.
+    /// The peak first; on a tie the lower of the step's two parts, so that two moves that only help together are found.
     fn height(&mut self, set: &Set) -> Result<(Bytes, Bytes), Unsupported> {
         match set.applied(self.scenario) {
             Some(changed) => {
-                let whole = self.quick.whole(&changed)?;
-                Ok((whole.peak, whole.in_passes.min(whole.in_turn)))
+                let whole = self.quick.combined(&changed)?;
+                Ok((whole.peak, whole.in_passes.min(whole.in_update)))
             }
             None => Ok((Bytes::MAX, Bytes::MAX)),
         }
     }
 
-    /// Where there are too many sets: the lowest, with every move taken away that is not needed, dearest first.
+    /// For too many sets: the set with the lowest peak, without the moves that are not needed, the most expensive removed
+    /// first.
     fn greedy(
         &mut self,
         moves: &[&'static Move],
@@ -317,7 +318,7 @@ impl Finder<'_> {
         Ok(found.map(|(set, _)| (set, Vec::new())))
     }
 
-    /// What comes nearest where nothing fits.
+    /// The set closest to fitting, if none fits.
     pub fn smallest(&mut self) -> Result<Set, Unsupported> {
         let moves = self.possible(Cost::Results);
         let may_shrink = smaller(self.scenario).len() > 1;

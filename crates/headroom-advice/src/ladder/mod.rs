@@ -11,19 +11,19 @@ use headroom_core::estimate::time::{Span, StepTime};
 use headroom_core::estimate::{Estimate, Prediction, Unsupported};
 use headroom_scenario::Scenario;
 
-/// The changes that lead from a run to one that fits.
+/// The steps from a run to one that fits.
 #[derive(Clone, Debug)]
 pub struct Ladder {
     pub start: Estimate,
-    /// `None` where the card's speed is not known.
+    /// `None` if the GPU's speed is unknown.
     pub start_time: Option<StepTime>,
-    /// In the order in which they are taken; empty where the run fits as it is.
+    /// In the order of application; empty if the run fits as it is.
     pub steps: Vec<Rung>,
     /// Whether the run fits after the last step.
     pub fits: bool,
     /// Other sets of as many steps of the same kind, fastest first.
     pub alternatives: Vec<Route>,
-    /// False if there were too many sets of changes to try them all: a shorter one may exist.
+    /// False if there were too many sets of changes to try them all: a smaller one may exist.
     pub exhaustive: bool,
 }
 
@@ -40,7 +40,7 @@ pub struct Rung {
     pub caveat: &'static str,
     pub scenario: Scenario,
     pub estimate: Estimate,
-    /// `None` where the card's speed is not known.
+    /// `None` if the GPU's speed is unknown.
     pub time: Option<StepTime>,
 }
 
@@ -54,11 +54,11 @@ pub struct Route {
     pub time: Span,
 }
 
-/// The id of the step that makes the micro-batch smaller.
+/// The id of the step that reduces the micro-batch.
 pub const MICRO_BATCH: &str = "micro-batch";
 
-/// Finds the ladder. Sets of changes are tried by the cost of their most expensive change, then by their number; of those that
-/// fit, the one with the shortest step time wins.
+/// Finds the ladder. Sets of changes are tried by the cost of their most expensive change, then by their size; of those
+/// that fit, the one with the shortest step time wins.
 pub fn ladder(scenario: &Scenario, goal: Goal) -> Result<Ladder, Unsupported> {
     let prediction = Prediction::new(scenario.clone());
     let start = prediction.estimate()?;
@@ -157,10 +157,10 @@ fn steps(scenario: &Scenario, set: &Set) -> Result<Vec<Rung>, Unsupported> {
                     scenario.data.micro_batch, scenario.training.accumulation
                 ),
                 cost: Cost::Time,
-                speed: "The same work in more, smaller passes.",
-                quality: "The same effective batch; `headroom accumulate` lists what still differs.",
+                speed: "The same work in more but smaller passes.",
+                quality: "The same effective batch; `headroom accumulate` lists the remaining differences.",
                 source: "computed step time; arXiv 1706.02677 for batches and learning rates",
-                caveat: "Batch norms see fewer samples at once, and a mean over tokens gives every micro-batch the same weight.",
+                caveat: "Batch norm sees fewer samples at once, and a mean over tokens gives every micro-batch the same weight.",
                 scenario,
                 estimate,
                 time,
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_nearest_takes_no_step_that_needs_more() {
+    fn the_closest_set_has_no_step_that_needs_more() {
         check("8192", &["checkpointing", "micro-batch"]);
         // The gradients that are kept whole between micro-batches are more than what the smaller ones save.
         check("1024", &["checkpointing"]);

@@ -1,4 +1,4 @@
-//! Adafactor in place of Adam.
+//! Adafactor instead of Adam.
 
 use super::adamw;
 use super::{Cost, Group, Move, with};
@@ -6,14 +6,14 @@ use headroom_scenario::Optimizer;
 
 pub const MOVE: Move = Move {
     id: "adafactor",
-    title: "Adafactor in place of Adam",
+    title: "Adafactor instead of Adam",
     group: Group::Optimizer,
-    what: "Keeps one row and one column of second moments for each matrix instead of two full states.",
+    what: "Stores one row and one column of second moments per matrix instead of two full states.",
     needs: "AdamW.",
     cost: Cost::Results,
     never_worse: false,
-    speed: "Slower: many small kernels for each tensor.",
-    quality: "A different optimizer: the learning rate has to be tuned again.",
+    speed: "Slower: many small kernels per tensor.",
+    quality: "A different optimizer: the learning rate must be retuned.",
     source: "arXiv 1804.04235; transformers optimization.py",
     caveat: "",
     code: "transformers.optimization.Adafactor(params)",

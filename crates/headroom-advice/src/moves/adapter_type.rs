@@ -6,8 +6,8 @@ pub const MOVE: Move = Move {
     id: "bf16-adapters",
     title: "adapters in bf16",
     group: Group::AdapterType,
-    what: "Keeps adapters in the base's dtype, so their inputs are not cast to fp32 and stored a second time.",
-    needs: "fp32 adapters over a 16-bit base, in a loop of one's own.",
+    what: "Keeps adapters in the base's dtype, so their inputs are not cast to fp32 and saved a second time.",
+    needs: "fp32 adapters on a 16-bit base, in a custom training loop.",
     cost: Cost::Results,
     never_worse: true,
     speed: "Slightly faster.",
@@ -21,7 +21,7 @@ pub const MOVE: Move = Move {
             .lora
             .as_ref()
             .is_some_and(|lora| lora.fp32_adapters);
-        // Trainers after pre-training leave them in PEFT's fp32.
+        // Post-training trainers leave them in PEFT's fp32.
         (wide && own_loss(run)).then(|| {
             with(run, |changed| {
                 if let Some(lora) = &mut changed.training.lora {

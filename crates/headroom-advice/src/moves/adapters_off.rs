@@ -1,14 +1,14 @@
-//! The model itself as its reference.
+//! The model with its base model as the reference (adapters off).
 
 use super::{Cost, Group, Move, with};
 use headroom_scenario::Reference;
 
 pub const MOVE: Move = Move {
     id: "adapters-as-reference",
-    title: "adapters off as the reference",
+    title: "base model as the reference (adapters off)",
     group: Group::Outputs,
-    what: "Switches the adapters off for the reference's pass, so that no copy of the model is kept.",
-    needs: "Adapters, and a reference that is a copy.",
+    what: "Disables the adapters for the reference pass, so no copy of the model is needed.",
+    needs: "Adapters, and a reference model that is a copy.",
     cost: Cost::Free,
     never_worse: true,
     speed: "No change.",

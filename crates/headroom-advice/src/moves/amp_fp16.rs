@@ -7,7 +7,7 @@ pub const MOVE: Move = Move {
     id: "amp-fp16",
     title: "fp16 autocast with a GradScaler",
     group: Group::Precision,
-    what: "Runs matrix products in fp16, and keeps their inputs in fp16, over fp32 weights, with scaled losses.",
+    what: "Runs matrix products in fp16 and saves their inputs in fp16, over fp32 weights, with loss scaling.",
     needs: "fp32 training on a GPU without bf16.",
     cost: Cost::Results,
     never_worse: false,

@@ -1,4 +1,4 @@
-//! Keep the moving average on the host.
+//! The moving average (EMA) on the host.
 
 use super::{Cost, Group, Move, with};
 
@@ -10,10 +10,10 @@ pub const MOVE: Move = Move {
     needs: "A moving average of the weights on the GPU.",
     cost: Cost::Time,
     never_worse: false,
-    speed: "One copy of the weights over the link at each update; update every tenth step to hide it.",
-    quality: "Identical if it is updated as often.",
+    speed: "Each update copies the weights over PCIe; updating every tenth step hides the cost.",
+    quality: "Identical at the same update interval.",
     source: "timm utils/model_ema.py (device=\"cpu\")",
-    caveat: "Evaluating the average needs it back on the GPU.",
+    caveat: "To evaluate the average, it must be copied back to the GPU.",
     code: "timm.utils.ModelEmaV3(model, device=\"cpu\")",
     apply: |run| {
         let on_card = run.training.ema && !run.training.ema_on_host;

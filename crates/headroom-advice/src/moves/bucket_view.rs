@@ -7,7 +7,7 @@ pub const MOVE: Move = Move {
     id: "bucket-view",
     title: "gradients as views of DDP's buckets",
     group: Group::Buckets,
-    what: "Gradients live inside DDP's communication buckets instead of beside them.",
+    what: "Gradients are stored in DDP's communication buckets instead of in addition to them.",
     needs: "DDP on several GPUs without `gradient_as_bucket_view`.",
     cost: Cost::Free,
     never_worse: true,

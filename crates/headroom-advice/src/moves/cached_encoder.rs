@@ -1,4 +1,4 @@
-//! Precompute the outputs of frozen encoders.
+//! Precomputed outputs of frozen encoders.
 
 use super::{Cost, Group, Move, encoder, is_frozen, with};
 
@@ -6,14 +6,14 @@ pub const MOVE: Move = Move {
     id: "cached-features",
     title: "precompute the outputs of frozen encoders",
     group: Group::Cached,
-    what: "Latents, text states or features are computed once for each sample and stored; a step reads them, and the encoders leave the GPU.",
+    what: "Latents, text embeddings or features are computed once per sample and stored; training steps load them, and the encoders leave the GPU.",
     needs: "Frozen encoders that run in each step, such as the VAE and text encoders of a diffusion model (dimension `encoders=1`).",
     cost: Cost::Results,
     never_worse: true,
     speed: "Faster: the encoders do not run, and reading a latent is quicker than decoding an image.",
-    quality: "Identical for the samples as stored; random crops, flips and changed captions are fixed at that time.",
+    quality: "Identical for the samples as stored; random crops, flips and caption changes are fixed at that time.",
     source: "diffusers examples/dreambooth (--cache_latents), examples/text_to_image (text embeddings computed before training)",
-    caveat: "Needs disk space for each sample and each augmentation of it.",
+    caveat: "Needs disk space for every sample and each of its augmentations.",
     code: "latents = vae.encode(images).latent_dist for each sample, saved; then del vae, text_encoder",
     apply: |run| {
         let stored = match encoder(run) {

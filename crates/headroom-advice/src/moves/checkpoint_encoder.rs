@@ -1,4 +1,4 @@
-//! Recompute the image encoder that is trained beside a language model.
+//! Checkpointing of the image encoder that is trained with a language model.
 
 use super::{Cost, Group, Move, with};
 
@@ -6,12 +6,12 @@ pub const MOVE: Move = Move {
     id: "checkpoint-encoder",
     title: "checkpoint the image encoder",
     group: Group::Encoder,
-    what: "Keeps only the input of each block of the encoder and runs the block again during backward.",
-    needs: "A model with the dimension checkpoint_encoder, which is 0.",
+    what: "Saves only the input of each encoder block and recomputes the block during backward.",
+    needs: "A model whose dimension `checkpoint_encoder` is 0.",
     cost: Cost::Time,
     never_worse: false,
-    speed: "The encoder's forward runs twice.",
-    quality: "Identical, but for running statistics of batch norms, which are updated twice.",
+    speed: "The encoder's forward pass runs twice.",
+    quality: "Identical except for batch-norm running statistics, which are updated twice.",
     source: "arXiv 1604.06174; models/vision_backbone/tinysam/modeling/tiny_vit_sam.py",
     caveat: "",
     code: "module.use_checkpoint = True",

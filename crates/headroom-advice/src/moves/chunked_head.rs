@@ -15,7 +15,7 @@ pub const MOVE: Move = Move {
     speed: "The output projection runs twice.",
     quality: "Identical up to rounding.",
     source: "TRL trainer/sft_trainer.py (loss_type chunked), arXiv 2411.09009 for the idea",
-    caveat: "The model returns no logits, so metrics based on them need a pass of their own.",
+    caveat: "The model returns no logits, so metrics based on them need a separate pass.",
     code: "trl.SFTConfig(loss_type=\"chunked_nll\")",
     apply: |run| {
         let possible =

@@ -1,4 +1,4 @@
-//! Conditions on a run that moves share, and helpers that change one.
+//! Conditions and changes that several moves share.
 
 use headroom_catalog::{self as catalog, ModelCategory, Vendor};
 use headroom_scenario::{
@@ -23,7 +23,7 @@ pub(super) fn attention_layers(scenario: &Scenario) -> Option<Vec<String>> {
     }
 }
 
-/// The usual adapters over a frozen base in bf16.
+/// The default adapters on a frozen bf16 base.
 pub(super) fn adapted(scenario: &mut Scenario, targets: Vec<String>) {
     scenario.training.lora = Some(Lora {
         targets,
@@ -58,16 +58,16 @@ pub(super) fn has_liger(scenario: &Scenario) -> bool {
         .is_some_and(|model| catalog::has_liger(model.arch))
 }
 
-/// Whether the model changes its logits behind the head.
+/// Whether the model scales or caps its logits after the head.
 pub(super) fn scales_logits(scenario: &Scenario) -> bool {
     Case::of(scenario)
         .model
         .is_some_and(|model| catalog::scales_logits(model.arch))
 }
 
-/// Whether the trainers of a run's task have words for a change: they checkpoint every layer or none, and step on the card when
-/// backward is over.
-pub(super) fn has_words(run: &Scenario, changed: &Scenario) -> bool {
+/// Whether the trainers of a run's task can express a change: they checkpoint every layer or none, and step on the GPU
+/// after backward.
+pub(super) fn trainer_can_express(run: &Scenario, changed: &Scenario) -> bool {
     let (before, after) = (&run.training, &changed.training);
     let checkpoints = |training: &Training| (training.checkpointing, training.checkpoint_every);
     let plain = matches!(
@@ -81,14 +81,14 @@ pub(super) fn has_words(run: &Scenario, changed: &Scenario) -> bool {
             && after.ema_on_host == before.ema_on_host
 }
 
-/// Whether TRL's own trainer does the task, and not another tool's.
+/// Whether the task is run by TRL itself, not by another tool.
 pub(super) fn by_trl(scenario: &Scenario) -> bool {
     let task = &scenario.training.task;
     let others = [Objective::Orpo, Objective::Cpo, Objective::SimPo];
     task.head == LmHead::Fused && !others.contains(&task.objective)
 }
 
-/// Whether the model's own loss is trained on, which other kernels can compute.
+/// Whether the model's own loss is trained, which other kernels can compute.
 pub(super) fn own_loss(scenario: &Scenario) -> bool {
     scenario.training.task.objective == Objective::Pretraining
 }
@@ -106,7 +106,7 @@ pub(super) fn reads_sequences(scenario: &Scenario) -> bool {
     })
 }
 
-/// The run with one of the model's dimensions scaled down, rounded to a multiple; `None` below `least`.
+/// The run with a dimension of the model scaled down, rounded to a multiple; `None` below `least`.
 pub(super) fn less(
     scenario: &Scenario,
     dim: &str,
@@ -158,12 +158,12 @@ pub(super) fn copies(scenario: &Scenario) -> bool {
     scenario.parallel.strategy == Parallelism::DataParallel && scenario.hardware.gpus > 1
 }
 
-/// Whether the trainer sets autocast: transformers' does on no model of which it makes copies.
+/// Whether the trainer enables autocast: transformers' Trainer does not under `DataParallel`.
 pub(super) fn autocasts(scenario: &Scenario) -> bool {
     !copies(scenario) || scenario.stack.trainer == Trainer::Torch
 }
 
-/// The name of the part that encodes an image or a spectrum, where a run may freeze it.
+/// The name of the image or spectrum encoder, if a run may freeze it.
 pub(super) fn encoder(scenario: &Scenario) -> Option<&'static str> {
     if scenario.model.network.is_some() {
         return None;
@@ -176,7 +176,7 @@ pub(super) fn encoder(scenario: &Scenario) -> Option<&'static str> {
     }
 }
 
-/// Whether that part is frozen.
+/// Whether that encoder is frozen.
 pub(super) fn is_frozen(scenario: &Scenario, part: &str) -> bool {
     let training = &scenario.training;
     match &training.lora {

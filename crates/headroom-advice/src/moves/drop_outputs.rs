@@ -1,4 +1,4 @@
-//! Drop the model's output before backward.
+//! Freeing the model's output before backward.
 
 use super::{Cost, Group, Move, with};
 
@@ -6,7 +6,7 @@ pub const MOVE: Move = Move {
     id: "drop-outputs",
     title: "drop the model's output before backward",
     group: Group::Outputs,
-    what: "Frees the logits once the loss is computed; a loop that keeps `outputs` holds them through backward.",
+    what: "Frees the logits once the loss is computed; a loop that keeps `outputs` holds them during backward.",
     needs: "The loop keeps the model's output.",
     cost: Cost::Free,
     never_worse: true,

@@ -11,7 +11,7 @@ pub const MOVE: Move = Move {
     needs: "Linux; the option is off.",
     cost: Cost::Free,
     never_worse: false,
-    speed: "Practically unchanged.",
+    speed: "Practically no change.",
     quality: "Identical.",
     source: "https://docs.pytorch.org/docs/stable/notes/cuda.html; torch 2.9.1 ignores the option under the variable's new name (pytorch#183387)",
     caveat: "Tensors cannot be shared with other processes through CUDA IPC.",

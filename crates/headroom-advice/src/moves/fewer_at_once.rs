@@ -1,4 +1,4 @@
-//! Completions of one micro-batch at a time.
+//! Sampling for one micro-batch at a time.
 
 use super::{Cost, Group, Move, with};
 use headroom_scenario::{Objective, Sampler};
@@ -7,11 +7,11 @@ pub const MOVE: Move = Move {
     id: "sample-less-at-once",
     title: "sample for one micro-batch at a time",
     group: Group::Cache,
-    what: "Caches keys and values of one micro-batch's completions instead of a whole step's.",
-    needs: "Several micro-batches a step, each of whole groups of completions.",
+    what: "The KV cache holds one micro-batch's completions instead of a whole step's.",
+    needs: "Several micro-batches per step, each with complete groups of completions.",
     cost: Cost::Time,
     never_worse: false,
-    speed: "Sampling is slower: its batches are smaller.",
+    speed: "Slower sampling, in smaller batches.",
     quality: "Identical.",
     source: "trl/trainer/grpo_config.py (steps_per_generation)",
     caveat: "",

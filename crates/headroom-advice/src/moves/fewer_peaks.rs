@@ -13,7 +13,7 @@ pub const MOVE: Move = Move {
     speed: "Faster.",
     quality: "Weak peaks are lost.",
     source: "DreaMS training/pre_train.sh, n_highest_peaks",
-    caveat: "The model gets less input.",
+    caveat: "The model sees less input.",
     code: "--n_highest_peaks",
     apply: |run| less(run, "peaks", (1, 2), 1, 16),
 };

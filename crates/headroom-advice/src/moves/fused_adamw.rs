@@ -8,7 +8,7 @@ pub const MOVE: Move = Move {
     title: "fused AdamW",
     group: Group::Optimizer,
     what: "One kernel for the whole update, without the parameter-sized temporaries of the foreach implementation.",
-    needs: "AdamW in another implementation.",
+    needs: "AdamW with another implementation.",
     cost: Cost::Free,
     never_worse: false,
     speed: "Faster: 7 passes over memory instead of 20.",

@@ -1,4 +1,4 @@
-//! A head that makes no logits.
+//! A fused head and loss without logits.
 
 use super::{Cost, Group, Move, with};
 use headroom_scenario::{LmHead, Objective};
@@ -7,11 +7,11 @@ pub const MOVE: Move = Move {
     id: "fused-head",
     title: "TRL's fused head",
     group: Group::Loss,
-    what: "Projects labelled tokens a tile at a time and keeps no logits.",
-    needs: "A loss over all logits, and TRL 1.7 or later.",
+    what: "Projects labelled tokens tile by tile and keeps no logits.",
+    needs: "A loss that computes all logits; TRL 1.7 or later.",
     cost: Cost::Free,
     never_worse: false,
-    speed: "The head is projected once more in backward.",
+    speed: "The output projection runs once more in backward.",
     quality: "Identical up to rounding.",
     source: "trl/trainer/utils.py (add_fused_lm_head), trl/kernels/chunked_logprob.py",
     caveat: "",

@@ -8,8 +8,8 @@ pub const MOVE: Move = Move {
     id: "liger-kernels",
     title: "Liger's norms, rotary embeddings and gated layers",
     group: Group::Kernels,
-    what: "Fused kernels that keep fewer tensors for backward than the library's Python code.",
-    needs: "A decoder that Liger has kernels for, trained on its own loss; a GPU that Triton supports.",
+    what: "Fused kernels that save fewer tensors for backward than the library's Python code.",
+    needs: "A decoder supported by Liger, trained on its own loss; a GPU supported by Triton.",
     cost: Cost::Free,
     never_worse: true,
     speed: "Faster: fewer passes over memory.",
@@ -20,7 +20,7 @@ pub const MOVE: Move = Move {
     apply: |run| {
         let possible = language_model(run)
             && has_liger(run)
-            // In trainers after pre-training the same switch turns on another loss.
+            // In post-training trainers the same flag enables another loss.
             && own_loss(run)
             && run.training.kernels != Kernels::Liger;
         possible.then(|| with(run, |changed| changed.training.kernels = Kernels::Liger))

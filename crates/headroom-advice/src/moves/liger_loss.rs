@@ -8,14 +8,14 @@ pub const MOVE: Move = Move {
     id: "liger-loss",
     title: "fused linear cross-entropy (Liger)",
     group: Group::Loss,
-    what: "The full logits never exist; gradients of the output projection are computed during forward, chunk by chunk.",
+    what: "The full logits never exist; gradients of the output projection are computed chunk by chunk in the forward pass.",
     needs: "A language model whose loss computes all logits at once.",
     cost: Cost::Free,
     never_worse: false,
     speed: "About as fast: the same products in smaller pieces.",
     quality: "Identical up to rounding.",
     source: "arXiv 2410.10989; Liger-Kernel ops/fused_linear_cross_entropy.py",
-    caveat: "The model returns no logits, so metrics based on them need a pass of their own.",
+    caveat: "The model returns no logits, so metrics based on them need a separate pass.",
     code: "liger_kernel.transformers.AutoLigerKernelForCausalLM",
     apply: |run| {
         let possible =

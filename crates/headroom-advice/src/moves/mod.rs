@@ -1,7 +1,7 @@
-//! Moves: changes to a run that may save memory, one file each.
+//! Moves: changes to a run that may save memory.
 //!
-//! A move says what it does and what it costs. What it saves is computed for the run at hand; some moves save nothing or cost
-//! memory. Which programs can run a moved scenario is the exports' business.
+//! A move describes what it does and costs. Its savings are computed for each run; some moves save nothing or cost memory.
+//! Which programs can run the changed scenario is decided by the exports.
 
 mod adafactor;
 mod adamw_8bit;
@@ -16,12 +16,8 @@ mod bf16_base;
 mod bucket_lengths;
 mod bucket_view;
 mod cached_encoder;
-mod checkpoint_attention;
 mod checkpoint_encoder;
-mod checkpoint_half;
-mod checkpoint_layers;
-mod checkpoint_matmuls;
-mod checkpoint_products;
+mod checkpointing;
 mod chunked_head;
 mod chunked_loss;
 mod conditions;
@@ -49,7 +45,6 @@ mod lora;
 mod narrower_irreps;
 mod no_cache;
 mod no_dropout;
-mod offload_activations;
 mod offload_optimizer;
 mod optimizer_in_backward;
 mod pack_sequences;
@@ -71,12 +66,12 @@ use serde::Serialize;
 
 use conditions::{
     adamw, adapted, attention_layers, autocasts, by_trl, copies, embeddings, encoder, has_bf16,
-    has_liger, has_words, is_frozen, language_model, less, nvidia, own_loss, reads_sequences,
-    scales_logits, with,
+    has_liger, is_frozen, language_model, less, nvidia, own_loss, reads_sequences, scales_logits,
+    trainer_can_express, with,
 };
 use headroom_scenario::{Compile, LowPrecision, Scenario, systems};
 
-/// What a move costs.
+/// The cost of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cost {
@@ -84,7 +79,7 @@ pub enum Cost {
     Free,
     /// Same results up to rounding, but slower.
     Time,
-    /// Different results: what is trained, or how precisely, changes.
+    /// Different results: the trained parameters or the precision change.
     Results,
 }
 
@@ -98,7 +93,7 @@ impl Cost {
     }
 }
 
-/// What a move changes; a run takes at most one move of each group.
+/// What a move changes; at most one move of each group is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Group {
@@ -131,7 +126,7 @@ pub enum Group {
 }
 
 impl Group {
-    /// In the order in which moves are applied: first what is trained, last how it is updated and held.
+    /// In the order of application: first what is trained, last the optimizer and the allocator.
     pub const ALL: [Self; 26] = [
         Self::Length,
         Self::Size,
@@ -161,8 +156,8 @@ impl Group {
         Self::Allocator,
     ];
 
-    /// Whether a move of this group changes the optimizer step only, not the passes through the network.
-    pub const fn is_of_the_turn(self) -> bool {
+    /// Whether moves of this group change only the optimizer step, not the forward and backward passes.
+    pub const fn affects_optimizer_only(self) -> bool {
         matches!(self, Self::Average | Self::Optimizer)
     }
 }
@@ -175,14 +170,14 @@ pub struct Move {
     pub group: Group,
     /// What it does.
     pub what: &'static str,
-    /// What it requires of a run.
+    /// Its requirements.
     pub needs: &'static str,
     pub cost: Cost,
-    /// Whether it never costs memory or time, whatever other moves are taken.
+    /// Whether it never costs memory or time, in combination with any other moves.
     pub never_worse: bool,
-    /// What it does to speed.
+    /// Its effect on speed.
     pub speed: &'static str,
-    /// What it does to the quality of the result.
+    /// Its effect on the quality of the result.
     pub quality: &'static str,
     /// The sources for speed and quality.
     pub source: &'static str,
@@ -190,26 +185,26 @@ pub struct Move {
     pub caveat: &'static str,
     /// How to write it in code.
     pub code: &'static str,
-    /// The changed scenario; `None` if the move is not possible or changes nothing.
+    /// The changed scenario; `None` if the move is impossible or changes nothing.
     pub apply: fn(&Scenario) -> Option<Scenario>,
 }
 
 impl Move {
-    /// The changed run; `None` where the move is not possible or changes nothing, or where a system's own program or
-    /// the trainer of a task would not follow it.
+    /// The changed run; `None` if the move is impossible or changes nothing, or if a system's own program or a task's
+    /// trainer does not support it.
     pub fn on(&self, run: &Scenario) -> Option<Scenario> {
-        // Not everything is known of compiled graphs: what would be refused beside them is not offered.
+        // Moves that are not modelled together with torch.compile are not offered.
         let known = |changed: &Scenario| {
             changed.training.compile == Compile::Nothing
                 || changed.check().len() <= run.check().len()
         };
         (self.apply)(run).filter(|changed| {
-            known(changed) && systems::follows(run, changed) && has_words(run, changed)
+            known(changed) && systems::follows(run, changed) && trainer_can_express(run, changed)
         })
     }
 }
 
-/// All moves, cheapest first. The micro-batch is not among them: it is chosen for each set of moves.
+/// All moves, cheapest first. The micro-batch is none of them: it is chosen for each set of moves.
 pub const MOVES: &[Move] = &[
     drop_outputs::MOVE,
     no_cache::MOVE,
@@ -227,16 +222,16 @@ pub const MOVES: &[Move] = &[
     liger_loss::MOVE,
     chunked_loss::MOVE,
     optimizer_in_backward::MOVE,
-    checkpoint_matmuls::MOVE,
-    checkpoint_products::MOVE,
-    checkpoint_half::MOVE,
-    checkpoint_attention::MOVE,
-    checkpoint_layers::MOVE,
+    checkpointing::KEEP_MATMULS,
+    checkpointing::KEEP_HALF,
+    checkpointing::EVERY_SECOND_LAYER,
+    checkpointing::KEEP_ATTENTION,
+    checkpointing::LAYERS,
     checkpoint_encoder::MOVE,
     chunked_head::MOVE,
     average_on_host::MOVE,
     paged_adamw::MOVE,
-    offload_activations::MOVE,
+    checkpointing::OFFLOAD,
     offload_optimizer::MOVE,
     vllm_sleep::MOVE,
     vllm_share::MOVE,
@@ -277,8 +272,8 @@ pub fn find(id: &str) -> Option<&'static Move> {
     MOVES.iter().find(|known| known.id == id)
 }
 
-/// Whether the base's weights can be stored in few bits, whatever adapts them.
-fn quantisable(run: &Scenario) -> bool {
+/// Whether the base's weights can be quantized, whatever the adapters.
+fn quantizable(run: &Scenario) -> bool {
     let lora = run.training.lora.as_ref();
     run.training.low_precision == LowPrecision::None
         && lora.is_none_or(|lora| lora.method.over_quantised())
@@ -324,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn every_move_says_all_that_a_person_needs() {
+    fn every_move_has_complete_texts() {
         for (at, change) in MOVES.iter().enumerate() {
             for text in [change.what, change.needs, change.speed, change.quality] {
                 assert!(text.ends_with('.'), "{}: {text}", change.id);
@@ -372,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_leaves_the_card() {
+    fn offloaded_tensors_leave_the_gpu() {
         let llava = "model=llava-1.5-7b dims=layers=2 seq=1024 mb=1 gpu=a100-sxm4-80gb lora=on";
         check(
             llava,
@@ -404,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn data_is_packed_sorted_and_made_smaller() {
+    fn data_moves_pack_sort_and_shrink() {
         let padded = "model=gpt2 mask=on dist=padded-to-max mean=300 p95=900 seq=1024";
         let packed = [("packing", "on"), ("mask", "off")];
         check(padded, &["packing"], &packed, 0.01..0.9);

@@ -9,16 +9,16 @@ pub const MOVE: Move = Move {
     title: "AdamW on the CPU",
     group: Group::Optimizer,
     what: "Optimizer states and the step live on the CPU; gradients are copied there and weights copied back.",
-    needs: "AdamW on one GPU, without clipping or a scaler of gradients.",
+    needs: "AdamW on one GPU, without gradient clipping or a GradScaler.",
     cost: Cost::Time,
     never_worse: false,
-    speed: "Slow: the step is limited by the link and the CPU.",
+    speed: "Slow: the step is limited by PCIe and the CPU.",
     quality: "Identical up to rounding.",
     source: "torchao optim/cpu_offload.py (CPUOffloadOptimizer)",
-    caveat: "Needs eight bytes of host memory for each trained parameter; learning-rate schedulers have to know the wrapper.",
+    caveat: "Needs eight bytes of host memory per trained parameter; learning-rate schedulers must support the wrapper.",
     code: "torchao.optim.CPUOffloadOptimizer(params, torch.optim.AdamW)",
     apply: |run| {
-        // Gradients leave for the host while backward goes on: what is clipped or unscaled after it are other copies.
+        // Gradients are copied to the host during backward: clipping or unscaling afterwards would change other copies.
         let changed_later = run.training.clip || run.training.precision == Precision::AmpFp16;
         let alone = run.hardware.gpus == 1 && !run.training.optimizer_in_backward;
         (adamw(run) && alone && !changed_later).then(|| {

@@ -1,20 +1,20 @@
-//! The reference's log-probabilities before training.
+//! Precomputed log-probabilities of the reference model.
 
 use super::{Cost, Group, Move, with};
 use headroom_scenario::{LmHead, Objective, Reference};
 
 pub const MOVE: Move = Move {
     id: "precomputed-reference",
-    title: "the reference's log-probabilities before training",
+    title: "precompute the reference's log-probabilities",
     group: Group::Outputs,
-    what: "The model itself judges all data before it is trained, so that no copy of it is kept and no reference runs in a step.",
-    needs: "DPO or KTO with TRL's head, and a reference that runs.",
+    what: "The model itself scores all data before training, so no copy of it is needed and no reference pass runs in a step.",
+    needs: "DPO or KTO with TRL's head and a reference model.",
     cost: Cost::Free,
     never_worse: true,
     speed: "One pass over the data before training instead of one in every epoch.",
     quality: "Identical.",
     source: "trl/trainer/dpo_trainer.py and kto_trainer.py (_precompute_ref_logps)",
-    caveat: "Not for data that is streamed.",
+    caveat: "Not for streamed data.",
     code: "DPOConfig(precompute_ref_log_probs=True)",
     apply: |run| {
         let task = &run.training.task;

@@ -1,22 +1,22 @@
-//! QLoRA: adapters over a 4-bit base.
+//! QLoRA: adapters on a 4-bit base.
 
 use super::{Cost, Group, Move, with};
 use super::{
     adapted, attention_layers, by_trl, copies, has_bf16, language_model, nvidia, own_loss,
-    quantisable,
+    quantizable,
 };
 use headroom_scenario::{Precision, Quantization};
 
 pub const MOVE: Move = Move {
     id: "qlora",
-    title: "QLoRA: adapters over a 4-bit base",
+    title: "QLoRA: adapters on a 4-bit base",
     group: Group::Adapters,
-    what: "The frozen base is stored in NF4 with double quantization; one matrix at a time is dequantized to bf16 while it is used.",
+    what: "The frozen base is stored in NF4 with double quantization; matrices are dequantized to bf16 one at a time, on use.",
     needs: "A language model with known attention layers; an NVIDIA GPU with bf16.",
     cost: Cost::Results,
     never_worse: false,
-    speed: "Slower: every matrix is dequantized in forward and in backward.",
-    quality: "As LoRA, with a little noise from the base.",
+    speed: "Slower: every matrix is dequantized in the forward and the backward pass.",
+    quality: "As with LoRA, plus a little quantization noise from the base.",
     source: "arXiv 2305.14314; bitsandbytes",
     caveat: "Merged weights are those of the quantized base.",
     code: "BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type=\"nf4\", bnb_4bit_use_double_quant=True)",
@@ -24,7 +24,7 @@ pub const MOVE: Move = Move {
         let possible = run.training.quantization == Quantization::None
             && language_model(run)
             && !run.training.qat
-            && quantisable(run)
+            && quantizable(run)
             && has_bf16(run)
             && nvidia(run)
             && !copies(run);
@@ -42,7 +42,7 @@ pub const MOVE: Move = Move {
             }
             changed.training.precision = Precision::AmpBf16OnBf16;
             changed.training.quantization = Quantization::Nf4Double;
-            // TRL makes adapters over four bits bf16 after PEFT has made them fp32.
+            // TRL casts adapters on a 4-bit base to bf16 after PEFT has cast them to fp32.
             if let Some(lora) = &mut changed.training.lora {
                 lora.fp32_adapters &= kept;
             }

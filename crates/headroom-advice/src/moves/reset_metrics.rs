@@ -1,4 +1,4 @@
-//! Metrics that let go after each evaluation.
+//! Resetting metrics after each evaluation.
 
 use super::{Cost, Group, Move, with};
 
@@ -6,12 +6,12 @@ pub const MOVE: Move = Move {
     id: "reset-metrics",
     title: "reset metrics after each evaluation",
     group: Group::Evaluation,
-    what: "Metrics whose values are logged are reset, so that they keep nothing of earlier evaluations.",
-    needs: "A loop whose metrics keep something of each evaluation (runtime.eval_keeps).",
+    what: "Logged metrics are reset, so they keep nothing from earlier evaluations.",
+    needs: "A loop whose metrics keep tensors from each evaluation (runtime.eval_keeps).",
     cost: Cost::Free,
     never_worse: true,
     speed: "The same.",
-    quality: "Identical: what is logged are the values of each batch.",
+    quality: "Identical: the values of each batch are logged.",
     source: "torchmetrics issues 1949 and 2921",
     caveat: "",
     code: "self.val_metrics.reset()",

@@ -1,4 +1,4 @@
-//! Images of three quarters the size.
+//! Images at three quarters of the size.
 
 use super::{Cost, Group, Move, less};
 
@@ -6,14 +6,14 @@ pub const MOVE: Move = Move {
     id: "smaller-images",
     title: "images of three quarters the size",
     group: Group::Size,
-    what: "Fewer pixels or patches: activations shrink with the square.",
-    needs: "A network that takes images.",
+    what: "Fewer pixels or patches: activations shrink quadratically.",
+    needs: "A network on images.",
     cost: Cost::Results,
     never_worse: true,
     speed: "Faster.",
-    quality: "Small objects are harder to see; positions of a pre-trained ViT have to be interpolated.",
+    quality: "Small objects are harder to see; position embeddings of a pre-trained ViT must be interpolated.",
     source: "arXiv 1906.06423 (train and test resolution)",
-    caveat: "The model gets less input.",
+    caveat: "The model sees less input.",
     code: "torchvision.transforms.v2.Resize(size)",
     apply: |run| less(run, "img", (3, 4), 32, 64),
 };

@@ -1,4 +1,4 @@
-//! A smaller part of the card for vLLM.
+//! A smaller share of the GPU for vLLM.
 
 use super::{Cost, Group, Move, with};
 use headroom_core::estimate::least_vllm_share;
@@ -6,16 +6,16 @@ use headroom_scenario::Case;
 
 pub const MOVE: Move = Move {
     id: "smaller-vllm-share",
-    title: "a smaller share of the card for vLLM",
+    title: "a smaller share of the GPU for vLLM",
     group: Group::Cache,
-    what: "Leaves vLLM its weights in 16 bits and as much again for its cache, rounded up to a twentieth of the card.",
-    needs: "vLLM on the same card with a larger share than that.",
+    what: "vLLM gets its 16-bit weights and as much again for the KV cache, rounded up to a twentieth of the GPU.",
+    needs: "vLLM on the same GPU with a larger share than that.",
     cost: Cost::Time,
     never_worse: false,
     speed: "Fewer completions are sampled at once.",
     quality: "Identical.",
     source: "trl/trainer/grpo_config.py (vllm_gpu_memory_utilization)",
-    caveat: "vLLM does not start where its cache is too small for one completion of full length.",
+    caveat: "vLLM does not start if its KV cache is too small for one completion of full length.",
     code: "GRPOConfig(vllm_gpu_memory_utilization=0.2)",
     apply: |run| {
         let share = least_vllm_share(&Case::of(run))?;

@@ -1,4 +1,4 @@
-//! vLLM lets its memory go while the model is trained.
+//! vLLM's sleep mode during training.
 
 use super::{Cost, Group, Move, with};
 use headroom_scenario::{Objective, Sampler};
@@ -7,8 +7,8 @@ pub const MOVE: Move = Move {
     id: "vllm-sleep",
     title: "let vLLM sleep during training",
     group: Group::Cache,
-    what: "Frees vLLM's weights and cache after each round of sampling.",
-    needs: "vLLM on the same card.",
+    what: "Frees vLLM's weights and KV cache after each round of sampling.",
+    needs: "vLLM on the same GPU.",
     cost: Cost::Time,
     never_worse: false,
     speed: "Weights are copied to vLLM again before each round.",

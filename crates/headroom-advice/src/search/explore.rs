@@ -1,22 +1,22 @@
-//! How a search goes through its space, and what it need not look at.
+//! How a search explores its space, and what it prunes.
 
 use super::space::Choice;
 use super::{Point, Search};
 use headroom_base::units::Bytes;
 use headroom_core::estimate::Unsupported;
-use headroom_core::estimate::halves::{self, Passes, Turn, Whole};
+use headroom_core::estimate::halves::{self, CombinedStep, OptimizerUpdate, Passes};
 use headroom_scenario::Scenario;
 
-/// What is still to do; the last first.
+/// A stack of remaining work.
 #[derive(Debug)]
 pub enum Task {
-    /// Look at the networks that begin with these choices.
+    /// Explore the networks that begin with these choices.
     Networks(Box<Branch>),
-    /// Batches between two that are known, by their places: the larger, the smaller, and what these come to.
+    /// Explore the batches between two known ones.
     Between(Box<Between>),
 }
 
-/// Choices along the first axes, and what they make of a run with the smallest batch.
+/// Choices along the first axes, and the resulting run with the smallest batch.
 #[derive(Debug)]
 pub struct Branch {
     pub network: Vec<usize>,
@@ -26,33 +26,33 @@ pub struct Branch {
 #[derive(Debug)]
 pub struct Between {
     pub network: Vec<usize>,
-    pub turns: usize,
-    /// Of the larger batch: nothing between is faster.
+    pub updates: usize,
+    /// The larger batch: nothing in between is faster.
     pub large: usize,
-    pub fastest: Whole,
-    /// Of the smaller batch: nothing between needs less.
+    pub fastest: CombinedStep,
+    /// The smaller batch: nothing in between needs less.
     pub small: usize,
-    pub lowest: Whole,
+    pub lowest: CombinedStep,
 }
 
-/// The optimizer's turns for one set of parameters.
+/// The optimizer updates for one set of parameters.
 #[derive(Debug)]
-pub struct Turns {
+pub struct Updates {
     pub key: Scenario,
-    pub bare: Turn,
-    pub all: Vec<Option<TurnOf>>,
+    pub bare: OptimizerUpdate,
+    pub all: Vec<Option<Update>>,
 }
 
 #[derive(Clone, Debug)]
-pub enum TurnOf {
-    Known(Box<Turn>),
-    /// The optimizer works inside backward: there is no turn of its own.
+pub enum Update {
+    Known(Box<OptimizerUpdate>),
+    /// The optimizer runs inside backward: there is no separate update.
     InBackward,
 }
 
 impl Search {
-    /// Follows the choices along the next axis. What is impossible so far stays so, and where a move that never makes a run
-    /// larger or slower is possible, going without it gains nothing.
+    /// Explores the choices along the next axis. What is impossible so far stays impossible, and if a move that never makes
+    /// a run larger or slower is possible, skipping it gains nothing.
     pub(super) fn branch(&mut self, branch: Branch) -> Result<(), Unsupported> {
         let Branch { network, scenario } = branch;
         let Some(axis) = self.space.axes.get(network.len()) else {
@@ -79,7 +79,7 @@ impl Search {
         } else {
             next.insert(0, (0, scenario));
         }
-        // The last is looked at first.
+        // The last is explored first.
         for (place, scenario) in next.into_iter().rev() {
             let network = [&network[..], &[place]].concat();
             self.tasks
@@ -88,21 +88,21 @@ impl Search {
         Ok(())
     }
 
-    /// Looks at one network: its smallest batch, and the largest that may fit.
+    /// Explores one network: its smallest batch, and the largest that may fit.
     fn network(&mut self, network: Vec<usize>, scenario: Scenario) -> Result<(), Unsupported> {
-        let each = self.space.of_a_batch();
-        let all = self.space.of_a_network();
+        let each = self.space.per_batch();
+        let all = self.space.per_network();
         let Some(smallest) = self.space.batches.len().checked_sub(1) else {
             return Ok(());
         };
-        let turns = self.turns(&scenario)?;
-        // All samples at once, without accumulation: no gradients are kept through a forward pass, so this may need less than
-        // a smaller micro-batch, and is looked at by itself.
+        let updates = self.updates(&scenario)?;
+        // All samples at once, without accumulation: no gradients are alive during the forward pass, so this may need less
+        // than a smaller micro-batch and is checked separately.
         let at_once = self.space.network(&network, 0);
         if let Some(whole) = at_once.filter(|_| smallest > 0) {
             let passes = self.passes(&whole)?;
             if self.at_once_at_least(&passes) <= self.allowance {
-                self.sum(&network, 0, &passes, turns)?;
+                self.sum(&network, 0, &passes, updates)?;
             } else {
                 self.tally.too_large += each;
                 self.tally.settled += each;
@@ -122,8 +122,8 @@ impl Search {
             self.tally.settled += all;
             return Ok(());
         }
-        self.sum(&network, smallest, &low, turns)?;
-        // The largest batch that may fit, by halving: all above are too large.
+        self.sum(&network, smallest, &low, updates)?;
+        // The largest batch that may fit, by bisection: all above are too large.
         let (mut fits, mut known) = (smallest, (low, lowest));
         let (mut from, mut to) = (first, smallest);
         while from < to {
@@ -144,10 +144,10 @@ impl Search {
         self.tally.too_large += too_large;
         self.tally.settled += too_large;
         if fits < smallest {
-            self.sum(&network, fits, &known.0, turns)?;
+            self.sum(&network, fits, &known.0, updates)?;
             self.tasks.push(Task::Between(Box::new(Between {
                 network,
-                turns,
+                updates,
                 large: fits,
                 fastest: known.1,
                 small: smallest,
@@ -157,19 +157,19 @@ impl Search {
         Ok(())
     }
 
-    /// Looks at the batch in the middle, unless something found is better than all between could be.
+    /// Explores the batch in the middle, unless a found point dominates everything in between.
     pub(super) fn between(&mut self, gap: Between) -> Result<(), Unsupported> {
         let inside = gap.small - gap.large - 1;
         if inside == 0 {
             return Ok(());
         }
-        let fastest = self.fastest_turn(gap.turns);
+        let fastest = self.fastest_update(gap.updates);
         let better = |point: &Point| {
             point.peak <= gap.lowest.peak
                 && point.time.expected.get() <= gap.fastest.step.expected.get() + fastest
         };
         if self.front.iter().any(better) {
-            let pruned = inside as u64 * self.space.of_a_batch();
+            let pruned = inside as u64 * self.space.per_batch();
             self.tally.dominated += pruned;
             self.tally.settled += pruned;
             return Ok(());
@@ -180,10 +180,10 @@ impl Search {
         };
         let passes = self.passes(&scenario)?;
         let least = halves::at_least(&passes);
-        self.sum(&gap.network, middle, &passes, gap.turns)?;
+        self.sum(&gap.network, middle, &passes, gap.updates)?;
         self.tasks.push(Task::Between(Box::new(Between {
             network: gap.network.clone(),
-            turns: gap.turns,
+            updates: gap.updates,
             large: middle,
             fastest: least,
             small: gap.small,
@@ -197,7 +197,7 @@ impl Search {
         Ok(())
     }
 
-    /// The least that any optimizer can make of passes without accumulation: one inside backward never holds all gradients.
+    /// A lower bound over all optimizers without accumulation: one inside backward never holds all gradients.
     fn at_once_at_least(&self, passes: &Passes) -> Bytes {
         let least = halves::at_least(passes).peak;
         if self.space.in_backward.is_some() {
@@ -209,54 +209,54 @@ impl Search {
 
     fn passes(&mut self, scenario: &Scenario) -> Result<Passes, Unsupported> {
         self.tally.estimates += 1;
-        halves::passes(&halves::of_passes(scenario))
+        halves::passes(&halves::passes_key(scenario))
     }
 
-    /// Seconds of the shortest of these turns.
-    fn fastest_turn(&self, turns: usize) -> f64 {
+    /// Seconds of the fastest of these updates.
+    fn fastest_update(&self, updates: usize) -> f64 {
         let all = self
-            .turns
-            .get(turns)
+            .updates
+            .get(updates)
             .into_iter()
-            .flat_map(|turns| &turns.all);
-        let seconds = all.flatten().map(|turn| match turn {
-            TurnOf::Known(turn) => turn.seconds(),
-            TurnOf::InBackward => 0.0,
+            .flat_map(|updates| &updates.all);
+        let seconds = all.flatten().map(|update| match update {
+            Update::Known(update) => update.seconds(),
+            Update::InBackward => 0.0,
         });
         seconds.fold(f64::INFINITY, f64::min)
     }
 
-    /// Puts the passes together with every turn, and with the optimizer inside backward.
+    /// Combines the passes with every update, and with the optimizer inside backward.
     fn sum(
         &mut self,
         network: &[usize],
         batch: usize,
         passes: &Passes,
-        turns: usize,
+        updates: usize,
     ) -> Result<(), Unsupported> {
         let micro_batch = self.space.batches.get(batch).copied().unwrap_or(1);
-        for turn in 0..self.space.turns.len() {
+        for update in 0..self.space.updates.len() {
             let choice = Choice {
                 network: network.to_vec(),
                 micro_batch,
-                turn,
+                update,
                 in_backward: false,
             };
             let options = 1 + u64::from(self.space.in_backward.is_some());
             self.tally.settled += options;
-            let known = self.turns.get(turns);
-            let of = known.and_then(|known| Some((known.bare, known.all.get(turn)?.clone()?)));
+            let known = self.updates.get(updates);
+            let of = known.and_then(|known| Some((known.bare, known.all.get(update)?.clone()?)));
             match of {
-                Some((bare, TurnOf::Known(known))) => {
+                Some((bare, Update::Known(known))) => {
                     self.tally.sums += 1;
-                    let whole = halves::together(passes, &known, &bare);
+                    let whole = halves::combine(passes, &known, &bare);
                     self.offer(whole, choice.clone());
                     self.in_backward(choice, passes, &whole)?;
                 }
-                Some((_, TurnOf::InBackward)) => match self.space.scenario(&choice) {
+                Some((_, Update::InBackward)) => match self.space.scenario(&choice) {
                     Some((scenario, _)) => {
                         self.tally.estimates += 1;
-                        self.offer(halves::whole(&scenario)?, choice);
+                        self.offer(halves::unsplit(&scenario)?, choice);
                     }
                     None => self.tally.impossible += options,
                 },
@@ -266,13 +266,13 @@ impl Search {
         Ok(())
     }
 
-    /// Where the optimizer may run inside backward, the run is made as a whole: unless its forward pass alone is too large, or
-    /// something found is better than it could be.
+    /// With the optimizer inside backward the step is simulated as a whole, unless its forward pass alone is too large or a
+    /// found point dominates it.
     fn in_backward(
         &mut self,
         choice: Choice,
         passes: &Passes,
-        beside: &Whole,
+        beside: &CombinedStep,
     ) -> Result<(), Unsupported> {
         if self.space.in_backward.is_none() {
             return Ok(());
@@ -285,7 +285,7 @@ impl Search {
             self.tally.impossible += 1;
             return Ok(());
         };
-        // It saves gradients at most, and does the same work.
+        // It saves at most the gradients, and does the same work.
         let least = beside.in_passes - passes.gradients();
         let better = |point: &Point| {
             point.peak <= least && point.time.expected.get() <= beside.step.expected.get()
@@ -296,14 +296,14 @@ impl Search {
             self.tally.dominated += 1;
         } else {
             self.tally.estimates += 1;
-            let whole = halves::whole(&scenario)?;
+            let whole = halves::unsplit(&scenario)?;
             self.offer(whole, choice);
         }
         Ok(())
     }
 
-    /// Keeps the point where nothing on the front is at least as good, and lets go what it is better than.
-    fn offer(&mut self, whole: Whole, choice: Choice) {
+    /// Adds the point if nothing on the front dominates it, and drops the points it dominates.
+    fn offer(&mut self, whole: CombinedStep, choice: Choice) {
         if whole.peak > self.allowance {
             return;
         }
@@ -328,28 +328,28 @@ impl Search {
         );
     }
 
-    /// The place of the turns of this network's parameters, estimated where they are not known.
-    fn turns(&mut self, scenario: &Scenario) -> Result<usize, Unsupported> {
-        let key = halves::of_turn(scenario);
-        if let Some(at) = self.turns.iter().position(|turns| turns.key == key) {
+    /// The index of the updates for this network's parameters, estimated if new.
+    fn updates(&mut self, scenario: &Scenario) -> Result<usize, Unsupported> {
+        let key = halves::update_key(scenario);
+        if let Some(at) = self.updates.iter().position(|updates| updates.key == key) {
             return Ok(at);
         }
-        let bare = halves::turn(&halves::of_bare_turn(scenario))?;
+        let bare = halves::update(&halves::stateless_update_key(scenario))?;
         let mut all = Vec::new();
-        for moves in &self.space.turns {
+        for moves in &self.space.updates {
             let changed = moves
                 .iter()
                 .try_fold(scenario.clone(), |now, change| change.on(&now));
             all.push(match changed {
                 Some(changed) if halves::separable(&changed) => {
                     self.tally.estimates += 1;
-                    Some(TurnOf::Known(Box::new(halves::turn(&changed)?)))
+                    Some(Update::Known(Box::new(halves::update(&changed)?)))
                 }
-                Some(_) => Some(TurnOf::InBackward),
+                Some(_) => Some(Update::InBackward),
                 None => None,
             });
         }
-        self.turns.push(Turns { key, bare, all });
-        Ok(self.turns.len() - 1)
+        self.updates.push(Updates { key, bare, all });
+        Ok(self.updates.len() - 1)
     }
 }

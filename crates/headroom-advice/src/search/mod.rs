@@ -8,7 +8,7 @@ mod space;
 use super::goal::Goal;
 use super::micro::with_batch;
 use super::moves::{Cost, Move};
-use explore::{Branch, Task, Turns};
+use explore::{Branch, Task, Updates};
 use headroom_base::order::sorted;
 use headroom_base::units::Bytes;
 use headroom_core::estimate::halves;
@@ -24,28 +24,28 @@ pub struct Search {
     goal: Goal,
     allowance: Bytes,
     tasks: Vec<Task>,
-    turns: Vec<Turns>,
+    updates: Vec<Updates>,
     front: Vec<Point>,
     tally: Tally,
 }
 
-/// How far a search is.
+/// The progress of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Combinations of moves and micro-batches.
     pub space: u64,
-    /// Of these, checked by an estimate or pruned.
+    /// Of these, estimated or pruned.
     pub settled: u64,
-    /// Networks run on the tape.
+    /// Networks simulated.
     pub estimates: u64,
-    /// Combinations whose two halves were added up.
+    /// Combinations of known passes and updates.
     pub sums: u64,
     /// Impossible together, or the same as another.
     pub impossible: u64,
     /// Pruned: a smaller micro-batch is already too large, and memory does not fall as it grows.
     pub too_large: u64,
-    /// Pruned: needs at least as much memory as a smaller micro-batch and at least the time of a larger one, and something
-    /// found is better than both.
+    /// Pruned: needs at least the memory of a smaller micro-batch and at least the time of a larger one, and a found point
+    /// dominates both.
     pub dominated: u64,
     /// Pruned: it leaves out a move that is possible there and never costs memory or time.
     pub outdone: u64,
@@ -60,7 +60,7 @@ pub struct Point {
     choice: Choice,
 }
 
-/// A point estimated in full.
+/// A point with its full estimate.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     pub scenario: Scenario,
@@ -71,23 +71,23 @@ pub struct Candidate {
     pub fits: bool,
 }
 
-/// What a finished search found.
+/// The result of a search.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// The fastest on the front that meets the goal; `None` where nothing fits.
+    /// The fastest on the front that meets the goal; `None` if nothing fits.
     pub best: Option<Candidate>,
     /// The front by allocated peak, the fastest first.
     pub front: Vec<Candidate>,
     pub tally: Tally,
 }
 
-/// What the run's evaluations leave behind by its end.
+/// What the run's evaluations leave behind by the end.
 fn grown(scenario: &Scenario) -> Bytes {
     Growth::of(scenario).map_or(Bytes::ZERO, |growth| growth.after(growth.epochs))
 }
 
 impl Search {
-    /// A search over all moves that cost at most this much.
+    /// A search over all moves up to this cost.
     pub fn new(scenario: &Scenario, goal: Goal, most: Cost) -> Result<Self, Unsupported> {
         let allowance = goal.allowance(&estimate(scenario)?)?;
         let space = Space::new(scenario, most, goal.allowed);
@@ -106,12 +106,12 @@ impl Search {
             goal,
             allowance,
             tasks: first.into_iter().collect(),
-            turns: Vec::new(),
+            updates: Vec::new(),
             front: Vec::new(),
         })
     }
 
-    /// Works until about this many networks have been run, or until it is done.
+    /// Continues until about this many networks have been simulated, or until done.
     pub fn step(&mut self, budget: u64) -> Result<Tally, Unsupported> {
         let until = self.tally.estimates.saturating_add(budget.max(1));
         while self.tally.estimates < until {
@@ -133,7 +133,7 @@ impl Search {
         &self.front
     }
 
-    /// Runs to the end and estimates what is on the front in full.
+    /// Runs to the end and fully estimates the front.
     pub fn finish(mut self) -> Result<Found, Unsupported> {
         while !self.step(u64::MAX / 2)?.done {}
         let front = self
@@ -153,18 +153,18 @@ impl Search {
 
     /// The point's scenario with a full estimate.
     fn candidate(&self, point: &Point) -> Result<Option<Candidate>, Unsupported> {
-        let choice = self.plainest(point)?;
+        let choice = self.simplest(point)?;
         let Some((scenario, moves)) = self.space.scenario(&choice) else {
             return Ok(None);
         };
         let prediction = Prediction::new(scenario);
         let estimate = match prediction.estimate() {
             Ok(estimate) => estimate.clone(),
-            // No proposal: too many passes to follow.
+            // Too much work to simulate: no proposal.
             Err(Unsupported::TooMuchWork) => return Ok(None),
             Err(other) => return Err(other),
         };
-        // Where batches vary, the largest decides what fits, and a typical one what a step takes.
+        // If batches vary, the largest decides whether it fits and a typical one the step time.
         let varies = prediction.typical()?.is_some();
         let typical = varies.then(|| prediction.step_time().ok()).flatten();
         Ok(Some(Candidate {
@@ -176,8 +176,8 @@ impl Search {
         }))
     }
 
-    /// The point's choice without the moves that gain nothing: those that never harm were taken unseen.
-    fn plainest(&self, point: &Point) -> Result<Choice, Unsupported> {
+    /// The point's choice without moves that gain nothing: moves that never harm were applied unconditionally.
+    fn simplest(&self, point: &Point) -> Result<Choice, Unsupported> {
         let mut choice = point.choice.clone();
         for (at, axis) in self.space.axes.iter().enumerate() {
             let place = choice.network.get(at).copied().unwrap_or(0);
@@ -194,7 +194,7 @@ impl Search {
                 if with.is_some_and(|(with, _)| grown(&with) < grown(&scenario)) {
                     continue;
                 }
-                let whole = halves::whole(&scenario)?;
+                let whole = halves::unsplit(&scenario)?;
                 let seconds = point.time.expected.get() * (1.0 + 1e-9);
                 if whole.peak <= point.peak && whole.step.expected.get() <= seconds {
                     choice = without;

@@ -1,4 +1,4 @@
-//! What a search looks through: moves along axes, micro-batches, and the optimizer's turns.
+//! The search space: moves along axes, micro-batches and optimizer updates.
 
 use super::super::allowed::Allowed;
 use super::super::micro::{all, with_batch};
@@ -6,35 +6,35 @@ use super::super::moves::{Cost, Group, MOVES, Move};
 use headroom_catalog::Os;
 use headroom_scenario::Scenario;
 
-/// A combination: a place in each axis, 0 being "as it is", and a micro-batch.
+/// A combination: an index on each axis, with 0 for "as it is", and a micro-batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
     pub network: Vec<usize>,
     pub micro_batch: u64,
-    pub turn: usize,
+    pub update: usize,
     pub in_backward: bool,
 }
 
-/// The combinations there are.
+/// All combinations.
 #[derive(Debug)]
 pub struct Space {
     pub base: Scenario,
     /// From the largest to the smallest.
     pub batches: Vec<u64>,
-    /// What changes the passes through the network.
+    /// Moves that change the passes through the network.
     pub axes: Vec<Vec<&'static Move>>,
-    /// Sets of moves that change the optimizer's turn alone; the first is empty.
-    pub turns: Vec<Vec<&'static Move>>,
-    /// The move that steps each parameter inside backward, where it may be taken.
+    /// Sets of moves that change only the optimizer update; the first is empty.
+    pub updates: Vec<Vec<&'static Move>>,
+    /// The move that steps each parameter inside backward, if allowed.
     pub in_backward: Option<&'static Move>,
 }
 
 impl Space {
     pub fn new(scenario: &Scenario, most: Cost, allowed: Allowed) -> Self {
         let mut base = scenario.clone();
-        // An option like others.
+        // An option like any other.
         base.training.optimizer_in_backward = false;
-        // Its effect is on what is reserved, which a search over peaks cannot tell: it costs nothing, so it is on.
+        // It affects reserved memory, which a search over peaks does not see; it costs nothing, so it is on.
         base.runtime.expandable_segments |= base.hardware.os == Os::Linux;
         let batches = all(&base);
         let largest = batches
@@ -52,18 +52,18 @@ impl Space {
             of_group.filter(|mv| possible(mv)).copied().collect()
         };
         let mut axes = Vec::new();
-        let mut turns: Vec<Vec<&'static Move>> = vec![Vec::new()];
+        let mut updates: Vec<Vec<&'static Move>> = vec![Vec::new()];
         for group in Group::ALL {
             let moves = of(group);
             if group == Group::Stepping || moves.is_empty() {
                 continue;
             }
-            if group.is_of_the_turn() {
-                let with: Vec<_> = turns
+            if group.affects_optimizer_only() {
+                let with: Vec<_> = updates
                     .iter()
                     .flat_map(|set| moves.iter().map(move |mv| [&set[..], &[*mv]].concat()))
                     .collect();
-                turns.extend(with);
+                updates.extend(with);
             } else {
                 axes.push(moves);
             }
@@ -72,7 +72,7 @@ impl Space {
             base,
             batches,
             axes,
-            turns,
+            updates,
             in_backward: of(Group::Stepping).first().copied(),
         }
     }
@@ -81,23 +81,23 @@ impl Space {
         self.below(0)
     }
 
-    pub fn of_a_network(&self) -> u64 {
-        self.of_a_batch().saturating_mul(self.batches.len() as u64)
+    pub fn per_network(&self) -> u64 {
+        self.per_batch().saturating_mul(self.batches.len() as u64)
     }
 
-    pub fn of_a_batch(&self) -> u64 {
-        self.turns.len() as u64 * (1 + u64::from(self.in_backward.is_some()))
+    pub fn per_batch(&self) -> u64 {
+        self.updates.len() as u64 * (1 + u64::from(self.in_backward.is_some()))
     }
 
-    /// Combinations that share their choices along this many axes.
+    /// The number of combinations that share their choices along this many axes.
     pub fn below(&self, axes: usize) -> u64 {
         let rest = self.axes.iter().skip(axes);
-        rest.fold(self.of_a_network(), |all, axis| {
+        rest.fold(self.per_network(), |all, axis| {
             all.saturating_mul(axis.len() as u64 + 1)
         })
     }
 
-    /// The network with the batch at this place; `None` where its moves are not possible together.
+    /// The network with the batch at this index; `None` if its moves are impossible together.
     pub fn network(&self, network: &[usize], batch: usize) -> Option<Scenario> {
         let start = with_batch(&self.base, *self.batches.get(batch)?);
         self.moves(network)
@@ -112,7 +112,7 @@ impl Space {
     /// A combination's scenario and its moves.
     pub fn scenario(&self, choice: &Choice) -> Option<(Scenario, Vec<&'static Move>)> {
         let mut moves: Vec<&'static Move> = self.moves(&choice.network).collect();
-        moves.extend(self.turns.get(choice.turn)?);
+        moves.extend(self.updates.get(choice.update)?);
         moves.extend(self.in_backward.filter(|_| choice.in_backward));
         let start = with_batch(&self.base, choice.micro_batch);
         let scenario = moves

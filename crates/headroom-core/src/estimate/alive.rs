@@ -1,4 +1,4 @@
-//! The tensors that are alive at an instant one by one, in the order in which the run allocates them.
+//! Every tensor that is alive at an instant, in the order of allocation.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,12 +14,12 @@ use headroom_base::units::Bytes;
 pub struct AliveTensors {
     /// The step and the phase of the instant.
     pub when: Option<(u32, Phase)>,
-    /// The size each asks for, and the place of what it is in `kinds`.
+    /// The requested size of each, and the index of its kind in `kinds`.
     pub tensors: Vec<(Bytes, usize)>,
     pub kinds: Vec<TensorKind>,
 }
 
-/// What tensors are: made by the same operation in modules that differ only by their number.
+/// Tensors made by the same operation, in modules that differ only by their index.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TensorKind {
     pub category: Category,
@@ -91,22 +91,22 @@ pub(super) fn at(trace: &Trace, peaks: &Peaks, instant: &PhasePeak) -> AliveTens
     found
 }
 
-/// The instant at which what is alive is most like tensors of these sizes, as the allocator rounds them; sizes in order.
+/// The instant whose live tensors are closest to these sizes, which are sorted and rounded as the allocator rounds them.
 pub(super) fn nearest(trace: &Trace, peaks: &Peaks, sizes: &[u64]) -> Option<PhasePeak> {
     let expansion = Expansion::new(trace);
-    let mut likeness = Likeness::new(sizes);
-    let follow = |range: &EventRange, likeness: &mut Likeness| {
-        expansion.visit::<dyn FnMut(ExpandedEvent)>(range, &mut |event| likeness.event(event));
+    let mut distance = SizeDistance::new(sizes);
+    let follow = |range: &EventRange, distance: &mut SizeDistance| {
+        expansion.visit::<dyn FnMut(ExpandedEvent)>(range, &mut |event| distance.event(event));
     };
-    follow(&expansion.before(), &mut likeness);
+    follow(&expansion.before(), &mut distance);
     let mut best: Option<(u128, PhasePeak)> = None;
     for phase in &peaks.phases {
-        likeness.begin();
+        distance.begin();
         follow(
             &expansion.between(phase.mark.at, phase.until),
-            &mut likeness,
+            &mut distance,
         );
-        let (apart, at) = likeness.best;
+        let (apart, at) = distance.best;
         if best.as_ref().is_none_or(|(least, _)| apart < *least) {
             best = Some((apart, PhasePeak { at, ..*phase }));
         }
@@ -153,17 +153,17 @@ impl Order {
     }
 }
 
-/// How far what is alive is from given sizes: the bytes of what is only here or only there.
-struct Likeness {
-    /// Each wanted size, how many are wanted, and how many are alive.
+/// The distance between the live tensors and the wanted sizes: the bytes that only one of them has.
+struct SizeDistance {
+    /// Each wanted size, its wanted count, and its live count.
     wanted: Vec<(u64, i64, i64)>,
     apart: u128,
     happened: usize,
-    /// The least of the phase, and how many of its events had happened; the latest of equals.
+    /// The least distance of the phase, and the number of events before it; the latest on a tie.
     best: (u128, usize),
 }
 
-impl Likeness {
+impl SizeDistance {
     fn new(sizes: &[u64]) -> Self {
         let mut wanted: Vec<(u64, i64, i64)> = Vec::new();
         for size in sizes {
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn one_by_one_they_are_what_the_groups_sum_up() {
+    fn single_tensors_sum_to_the_groups() {
         check(&[]);
         check(&[("precision", "fp32"), ("accum", "4")]);
         check(&[

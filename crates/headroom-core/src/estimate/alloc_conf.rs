@@ -4,7 +4,7 @@ use crate::allocator::{Divisions, Settings};
 use headroom_base::units::Bytes;
 use headroom_scenario::Runtime;
 
-/// The settings of the caching allocator that the scenario asks for.
+/// The scenario's settings of the caching allocator.
 pub(super) fn settings(runtime: &Runtime) -> Settings {
     let above_zero = |value: f64| (value > 0.0).then_some(value);
     Settings {

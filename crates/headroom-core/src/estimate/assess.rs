@@ -1,17 +1,16 @@
-//! The estimate, read from a run and the allocator's replay of it.
+//! Reads the estimate from a run and its replay through the allocator.
 
 use std::collections::BTreeMap;
 
 use super::engine::{self, STEPS};
-use super::uncertainty::Uncertainty;
 use super::{
-    Category, Doubt, Doubts, Estimate, Growth, Part, Peaks, Phase, Unsupported, alive_at,
-    by_category, by_module, device, divided, host, implementations, names, time,
+    Category, Doubt, Estimate, Growth, Part, Peaks, Phase, UncertaintySources, Unsupported,
+    alive_at, by_category, by_module, device, divided, host, implementations, names, time,
 };
 use crate::step::Run;
 use headroom_base::order::sorted;
 use headroom_base::units::Bytes;
-use headroom_scenario::{Attention, Case, Scenario};
+use headroom_scenario::{Attention, Case, Compile, Scenario};
 
 /// Phases whose peaks are listed.
 const PHASES: [Phase; 7] = [
@@ -24,7 +23,7 @@ const PHASES: [Phase; 7] = [
     Phase::Resume,
 ];
 
-/// What the first steps of this case need; refused where nothing is trained.
+/// The estimate of this case's first steps; an error if nothing is trained.
 pub(super) fn estimate(case: &Case, run: &Run, peaks: &Peaks) -> Result<Estimate, Unsupported> {
     let scenario = case.scenario;
     let steady = STEPS - 1;
@@ -33,23 +32,18 @@ pub(super) fn estimate(case: &Case, run: &Run, peaks: &Peaks) -> Result<Estimate
         return Err(names::nothing_trained(case));
     };
     let alive = alive_at(&run.trace, &highest);
-    let (host, disk) = host::beside(run, peaks.phases.last(), scenario);
-    // A declared network has no family of which anything is known.
-    let architecture = case.listed_model().map_or("declared", |model| model.arch);
+    let (host, disk) = host::host_and_disk(run, peaks.phases.last(), scenario);
     let recorded = engine::recorded(case).and_then(Result::ok);
-    let convolves = recorded.as_ref().is_some_and(|graph| graph.convolves());
     let left_out = recorded
         .as_ref()
         .map_or_else(Vec::new, |graph| graph.leaves_out.clone());
     let unruled = recorded.map_or_else(Vec::new, |graph| graph.unruled());
-    let listed = Doubts::of(architecture);
-    let doubts = Doubts {
-        unruled: !unruled.is_empty(),
-        convolutions: listed.convolutions || convolves,
-        ..listed
+    let doubts = UncertaintySources {
+        kernels_without_model: !unruled.is_empty(),
+        compiled: scenario.training.compile != Compile::Nothing,
+        ..UncertaintySources::of(run)
     };
-    let uncertainty = doubts.uncertainty();
-    let of_reserved = Doubts {
+    let of_reserved = UncertaintySources {
         reserved: true,
         ..doubts
     };
@@ -110,28 +104,28 @@ pub(super) fn estimate(case: &Case, run: &Run, peaks: &Peaks) -> Result<Estimate
         fits: usable.map(|usable| device.expected + grown <= usable),
         doubts: Doubt::all(of_reserved, Bytes::new(peaks.reserved), case),
         not_modelled: {
-            let mut missing = not_modelled(run, uncertainty, scenario);
+            let mut missing = not_modelled(run, doubts, scenario);
             missing.extend(implementations::not_followed(case));
             missing.extend(left_out);
             missing.extend(unruled.into_iter().map(|(name, count)| {
-                format!("what the kernels of {name} take besides their results ({count} calls)")
+                format!("temporary memory of the {name} kernels ({count} calls); only their outputs are counted")
             }));
             missing
         },
     })
 }
 
-fn not_modelled(run: &Run, uncertainty: Uncertainty, scenario: &Scenario) -> Vec<String> {
-    let mut missing = uncertainty.not_modelled();
+fn not_modelled(run: &Run, doubts: UncertaintySources, scenario: &Scenario) -> Vec<String> {
+    let mut missing = doubts.not_modelled();
     missing.extend(divided::not_modelled(scenario));
     missing.extend(divided::not_split(run, scenario));
     if scenario.data.padding_mask && scenario.training.attention == Attention::Flash2 {
-        missing.push("the copies that FlashAttention 2 makes to leave padding out".into());
+        missing.push("the copies that FlashAttention 2 makes to remove padding".into());
     }
     if scenario.training.fp8 {
-        // ctx.save_for_backward(input_hp, weight_hp_t) in torchao/float8/float8_linear.py: what is kept is not fp8.
+        // ctx.save_for_backward(input_hp, weight_hp_t) in torchao/float8/float8_linear.py: the saved tensors are not fp8.
         missing.push(
-            "what Transformer Engine saves less in fp8 than torchao, which keeps 16 bits".into(),
+            "fp8 activations of Transformer Engine: counted like torchao's, which are kept in 16 bits".into(),
         );
     }
     missing

@@ -1,12 +1,12 @@
-//! Batches of sizes from a scenario's distribution, and many steps of them.
+//! Batch sizes drawn from a scenario's distribution, and many steps with them.
 
 use super::alloc_conf::settings;
 use super::engine::Engine;
 use super::{
-    Collation, LoopOptions, ManySteps, Prediction, SizeDistribution, StepSequence, Unsupported,
-    device, resume,
+    Collation, LoopOptions, ManySteps, SizeDistribution, StepSequence, Unsupported, device, resume,
 };
 use crate::allocator::Card;
+use crate::step::Run;
 use headroom_base::order::sorted;
 use headroom_scenario::{Case, Distribution, Runtime, Scenario};
 use std::borrow::Cow;
@@ -15,25 +15,28 @@ use std::borrow::Cow;
 const EDGES: [&str; 2] = ["nonbonded", "edges"];
 const WITH_EDGES: [&str; 4] = ["nodes", "bonded", "angles", "dihedrals"];
 
-/// This many steps, with batches of varying size.
+/// Records this many steps with batches of varying size.
 ///
-/// Sizes are taken evenly from the distribution (multiples of the golden ratio, whose fractions fill the unit interval evenly),
-/// so the same scenario gives the same steps; real runs are as varied, in another order.
-pub(super) fn steps(prediction: &Prediction, count: usize) -> Result<StepSequence, Unsupported> {
-    let case = prediction.case();
+/// Sizes are evenly spaced quantiles of the distribution, in a low-discrepancy order (multiples of the golden ratio), so
+/// the same scenario always gives the same steps. `first_steps` is the run with batches of the scenario's own size.
+pub(super) fn steps<'a>(
+    case: &Case,
+    first_steps: impl Fn() -> Result<&'a Run, Unsupported>,
+    count: usize,
+) -> Result<StepSequence, Unsupported> {
     let scenario = case.scenario;
-    let edges = edges(&case);
+    let edges = edges(case);
     let warm_up = if scenario.hardware.gpus > 1 { 2 } else { 1 };
     let interludes = scenario.runtime.eval_batch > 0 || resume::on_device(scenario);
-    StepSequence::record(batch_sizes(&case, count), warm_up, &mut |size, read| {
+    StepSequence::record(batch_sizes(case, count), warm_up, &mut |size, read| {
         let alike = SizeDistribution::of(&scenario.data).is_none();
         if alike && !interludes && edges.is_none() && size == scenario.data.sequence {
-            read(&prediction.first_steps()?.run.trace);
+            read(&first_steps()?.trace);
         } else {
-            let sized = sized(&case, edges, size);
+            let sized = sized(case, edges, size);
             let case = Case {
                 scenario: &sized,
-                ..case
+                ..*case
             };
             read(&Engine::of(&case)?.steps_alone()?.trace);
         }
@@ -42,12 +45,12 @@ pub(super) fn steps(prediction: &Prediction, count: usize) -> Result<StepSequenc
 }
 
 impl StepSequence {
-    /// Replays plain steps on a card, with the allocator as the scenario sets it.
+    /// Replays plain steps on a GPU, with the scenario's allocator settings.
     pub fn on(&self, card: Card, runtime: &Runtime) -> ManySteps {
         self.emptying_cache(card, runtime, 0)
     }
 
-    /// The same with `torch.cuda.empty_cache()` after every so many steps; 0 for never.
+    /// The same with `torch.cuda.empty_cache()` every `every` steps; 0 for never.
     pub fn emptying_cache(&self, card: Card, runtime: &Runtime, every: usize) -> ManySteps {
         let options = LoopOptions {
             empty_cache_every: every,
@@ -57,7 +60,7 @@ impl StepSequence {
     }
 }
 
-/// The scenario's own card, which may refuse; without end where its size is not known.
+/// The scenario's own GPU, which can run out of memory; unlimited if its size is unknown.
 pub fn own_card(case: &Case) -> Card {
     device::left(case).map_or(Card::UNLIMITED, |left| Card {
         total: Some(left),
@@ -66,13 +69,13 @@ pub fn own_card(case: &Case) -> Card {
     })
 }
 
-/// The scenario with the batches that decide whether it fits: the largest, where samples vary and the largest is known.
+/// The scenario with the batches that decide whether it fits: the largest, if samples vary and a maximum is known.
 pub fn deciding(scenario: &Scenario) -> Cow<'_, Scenario> {
     let case = Case::of(scenario);
     let edges = edges(&case);
-    let worst = SizeDistribution::of(&scenario.data)
-        .and_then(|sizes| sizes.worst(scenario.data.micro_batch, collation(edges)));
-    worst.map_or(Cow::Borrowed(scenario), |size| {
+    let maximum = SizeDistribution::of(&scenario.data)
+        .and_then(|sizes| sizes.maximum(scenario.data.micro_batch, collation(edges)));
+    maximum.map_or(Cow::Borrowed(scenario), |size| {
         Cow::Owned(sized(&case, edges, size.max(1.0) as u64))
     })
 }
@@ -86,7 +89,7 @@ pub fn typical(scenario: &Scenario) -> Option<Scenario> {
     Some(sized(&case, edges, size.max(1.0) as u64))
 }
 
-/// The size that one batch in twenty exceeds, where samples vary.
+/// The 95th percentile of batch sizes, if samples vary.
 pub fn frequent(scenario: &Scenario) -> Option<u64> {
     let edges = edges(&Case::of(scenario));
     let sizes = SizeDistribution::of(&scenario.data)?;
@@ -101,7 +104,7 @@ fn collation(edges: Option<&str>) -> Collation {
     }
 }
 
-/// The sizes of this many batches: all alike where the scenario's are.
+/// The sizes of this many batches; all equal if the scenario's samples are.
 fn batch_sizes(case: &Case, count: usize) -> Vec<u64> {
     let scenario = case.scenario;
     let batch = scenario.data.micro_batch;
@@ -124,8 +127,7 @@ fn batch_sizes(case: &Case, count: usize) -> Vec<u64> {
     sizes
 }
 
-/// Keeps the number of runs small, one for each size: of more sizes than that some are taken, and the others become the next
-/// larger one.
+/// Bounds the number of distinct sizes, since each costs a run: the others are rounded up to the next kept one.
 fn limit_distinct(sizes: &mut [u64]) {
     const MOST: usize = 64;
     let mut all = sorted(sizes.iter().copied(), Ord::cmp);
@@ -176,7 +178,7 @@ pub fn sized(case: &Case, edges: Option<&str>, size: u64) -> Scenario {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::estimate;
+    use crate::estimate::{Prediction, estimate};
     use headroom_base::units::Bytes;
     use headroom_scenario::settings;
 
@@ -203,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_of_one_size_are_the_steps_of_an_estimate() {
+    fn steps_of_one_size_match_the_estimate() {
         for changes in [
             &[][..],
             &[("keep_outputs", "on")],
@@ -223,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn varying_sizes_hold_more_than_any_step_allocates() {
+    fn varying_sizes_reserve_more_than_any_step_allocates() {
         let many = replayed(&gpt2(&VARYING), 60, Card::UNLIMITED);
         assert_eq!(many.steps.len(), 60);
         assert!(
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_that_is_too_small_fails_at_a_large_batch() {
+    fn a_small_gpu_fails_at_a_large_batch() {
         let mut scenario = gpt2(&VARYING);
         let free = replayed(&scenario, 60, own_card(&Case::of(&scenario)));
         assert_eq!((free.failure, free.steps.len()), (None, 60));

@@ -1,4 +1,4 @@
-//! The smallest card on which a run completes its steps.
+//! The smallest GPU on which a run completes its steps.
 
 use std::ops::Range;
 
@@ -10,22 +10,22 @@ use headroom_base::list::push;
 use headroom_base::units::Bytes;
 use headroom_scenario::Case;
 
-/// The least memory the run can do with: less than it would reserve if it could, because an allocator that is refused frees
-/// its unused blocks and tries again, synchronizing the device each time.
+/// The least memory the run needs: less than it would reserve on a larger GPU, because when cudaMalloc fails the allocator
+/// frees its unused blocks and retries, synchronizing the device each time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SmallestCard {
     /// Available to the allocator.
     pub allocator: Bytes,
-    /// With the CUDA context and libraries: what the driver must leave to programs.
+    /// The same with the CUDA context and libraries: memory that the driver must leave to programs.
     pub usable: Bytes,
-    /// Whether the scenario's card has that much; `None` if its memory is not known.
+    /// Whether the scenario's GPU has that much; `None` if its memory is unknown.
     pub runs: Option<bool>,
 }
 
-/// Runs of more events are not replayed again and again.
+/// Runs with more events than this are not replayed repeatedly.
 const MOST_EVENTS: usize = 1_000_000;
 
-/// Replays the run on smaller and smaller cards; `None` if it runs on none.
+/// Finds it by bisection over replays; `None` if the run completes on no GPU.
 pub(super) fn smallest(case: &Case, trace: &Trace, peaks: &Peaks) -> Option<SmallestCard> {
     let settings = alloc_conf::settings(&case.scenario.runtime);
     let overhead = device::overhead(case);
@@ -38,7 +38,7 @@ pub(super) fn smallest(case: &Case, trace: &Trace, peaks: &Peaks) -> Option<Smal
         let allocated = Bytes::new(peaks.highest().map_or(0, |peak| peak.bytes));
         let reserved = Bytes::new(peaks.reserved);
         let requests = Events::of(trace);
-        // The run has had its part of what an answer may take.
+        // The run has used up its share of the work limit.
         let left = work::MOST_OF_ANSWER.saturating_sub(work::of(trace));
         smallest_card_between(&requests, &settings, room, allocated, reserved, left)?
     };
@@ -50,8 +50,8 @@ pub(super) fn smallest(case: &Case, trace: &Trace, peaks: &Peaks) -> Option<Smal
     })
 }
 
-/// Whether the run completes on the scenario's card although it would reserve more than that has: refused, the allocator gives
-/// back what it does not use. `None` where that takes too long to find out at once.
+/// Whether the run completes on the scenario's GPU although it would reserve more than that has, because the allocator
+/// frees its unused blocks when cudaMalloc fails. `None` if finding out takes too long.
 pub(super) fn runs_when_refused(case: &Case, trace: &Trace, peaks: &Peaks) -> Option<bool> {
     const MOST_AT_ONCE: usize = 200_000;
     let room = device::usable(case)?
@@ -65,8 +65,8 @@ pub(super) fn runs_when_refused(case: &Case, trace: &Trace, peaks: &Peaks) -> Op
     (count <= MOST_AT_ONCE).then(|| runs_on(Bytes::new(room), trace, &settings))
 }
 
-/// A card that is not the smallest, and is told from one replay: one's own if the run completes on it, else one with as much as
-/// the run reserves where nothing limits it.
+/// An upper bound from a single replay: the scenario's GPU if the run completes on it, else one with as much memory as the
+/// run reserves without a limit.
 fn sufficient(trace: &Trace, peaks: &Peaks, settings: &Settings, room: Option<Bytes>) -> Bytes {
     const MIB: u64 = 1 << 20;
     let reserved = Bytes::mib(peaks.reserved.div_ceil(MIB));
@@ -79,7 +79,7 @@ fn sufficient(trace: &Trace, peaks: &Peaks, settings: &Settings, room: Option<By
     }
 }
 
-/// Whether the run completes where the allocator may take so much.
+/// Whether the run completes if the allocator can reserve this much.
 fn runs_on(room: Bytes, trace: &Trace, settings: &Settings) -> bool {
     let mut allocator = Allocator::new(settings.clone(), Card::usable(room));
     let mut runs = true;
@@ -99,7 +99,7 @@ fn runs_on(room: Bytes, trace: &Trace, settings: &Settings) -> bool {
     runs
 }
 
-/// Where each phase begins among all requests, and where the last ends; none where no phase was copied.
+/// Where each phase begins among all requests, and where the last ends; `None` if no phase was copied.
 fn places(trace: &Trace, expansion: &Expansion, setup: usize) -> Vec<usize> {
     if trace.copied.is_empty() {
         return Vec::new();
@@ -116,11 +116,11 @@ fn places(trace: &Trace, expansion: &Expansion, setup: usize) -> Vec<usize> {
         .collect()
 }
 
-/// The run's events, to be replayed again and again. A run of many small steps has hundreds of thousands, so they are small, and
-/// where no storage has copies they are the trace's own.
+/// The run's events in a compact form, since they are replayed many times and a run of many small steps has hundreds of
+/// thousands. If no storage has copies, they are the trace's own.
 struct Events<'a> {
     trace: &'a Trace,
-    /// Otherwise in eight bytes each: the handle, and the storage with a bit that says whether it is freed.
+    /// Otherwise eight bytes each: the handle, and the storage with a bit for whether it is freed.
     expanded: Option<Vec<(u32, u32)>>,
     /// Of steps and micro-batches that were copied.
     repeats: Vec<Range<usize>>,
@@ -205,7 +205,7 @@ mod tests {
     use headroom_scenario::{Scenario, settings};
 
     #[test]
-    fn one_replay_tells_whether_a_long_run_completes() {
+    fn one_replay_decides_for_a_long_run() {
         let prediction = Prediction::new(Scenario::default());
         let steps = prediction.first_steps().unwrap();
         let (trace, settings) = (&steps.run.trace, Settings::default());
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_lies_between_what_is_allocated_and_what_would_be_reserved() {
+    fn the_smallest_gpu_is_between_allocated_and_reserved() {
         for changes in [
             &[][..],
             &[("ckpt", "layers")],
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_allocator_gives_back_what_it_does_not_use() {
+    fn a_failing_cudamalloc_frees_the_cache() {
         #[track_caller]
         fn check(changes: &[(&str, &str)], expected: Option<bool>) {
             let mut scenario = Scenario::default();

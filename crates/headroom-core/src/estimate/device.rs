@@ -1,4 +1,4 @@
-//! From what torch reserves to what the card must hold.
+//! From torch's reserved memory to the device memory that `nvidia-smi` shows.
 
 use super::Band;
 use crate::tape::Machine;
@@ -6,7 +6,7 @@ use headroom_base::units::Bytes;
 use headroom_catalog::{self as catalog, NamedOverhead, Overhead, Process};
 use headroom_scenario::{Case, Scenario};
 
-/// What the tape must know of the card; an A100's where none is named.
+/// The properties of the GPU that the tape needs; an A100's if no GPU is named.
 pub fn machine(case: &Case) -> Machine {
     let default = Machine::default();
     let multiprocessors = case.gpu.and_then(|gpu| gpu.sms.get());
@@ -18,8 +18,8 @@ pub fn machine(case: &Case) -> Machine {
     }
 }
 
-/// What `nvidia-smi` shows for the process: reserved, CUDA context, libraries, NCCL between several GPUs; and what was measured
-/// on this machine.
+/// The memory that `nvidia-smi` shows for the process: reserved, CUDA context, libraries, NCCL with several GPUs, and any
+/// measured correction.
 pub fn band(case: &Case, reserved: Band) -> Band {
     overheads(case).iter().fold(reserved, |band, part| Band {
         low: band.low + part.overhead.low,
@@ -28,39 +28,39 @@ pub fn band(case: &Case, reserved: Band) -> Band {
     })
 }
 
-/// What comes on top of what torch is predicted to reserve, each by itself.
+/// Each overhead on top of the predicted reserved memory.
 pub fn overheads(case: &Case) -> Vec<NamedOverhead> {
     let mut parts = outside(case);
     let kept = measured(case.scenario.runtime.kept_mib);
     parts.extend(kept.map(|overhead| NamedOverhead {
-        what: "kept beyond the prediction, as measured",
+        what: "measured beyond the prediction",
         overhead,
     }));
     parts
 }
 
-/// A number of MiB that was measured; none where none was.
+/// A measured number of MiB; 0 means not measured.
 fn measured(mib: u64) -> Option<Overhead> {
     (mib > 0).then(|| Overhead::measured(Bytes::mib(mib)))
 }
 
-/// What is in use outside torch's allocator: as measured, else as the catalogue has it.
+/// Memory outside torch's allocator: as measured, else from the catalogue.
 fn outside(case: &Case) -> Vec<NamedOverhead> {
     if let Some(overhead) = measured(case.scenario.runtime.outside_mib) {
-        let what = "outside PyTorch, as measured";
+        let what = "outside PyTorch (measured)";
         return vec![NamedOverhead { what, overhead }];
     }
     let process = Process {
         torch: case.scenario.stack.torch,
         os: case.scenario.hardware.os,
         communicators: communicators(case.scenario),
-        // The desktop is not this process: it is taken off what is usable.
+        // The desktop is another process: `left` subtracts it.
         display: false,
     };
     catalog::overheads(case.gpu, process)
 }
 
-/// NCCL's communicators in one process: one for each group of the mesh that it is in, which all have buffers of their own.
+/// NCCL communicators of one process: one for each mesh group it belongs to, each with its own buffers.
 pub fn communicators(scenario: &Scenario) -> u32 {
     if scenario.hardware.gpus < 2 {
         return 0;
@@ -69,13 +69,13 @@ pub fn communicators(scenario: &Scenario) -> u32 {
     groups.unwrap_or(u32::MAX).max(1)
 }
 
-/// What `nvidia-smi` shows beyond what torch reserves.
+/// The memory that `nvidia-smi` shows beyond torch's reserved memory.
 pub fn overhead(case: &Case) -> Bytes {
     band(case, Band::default()).expected
 }
 
-/// What this process may take: what is left to programs, or less where `runtime.memory_fraction` limits what the allocator may
-/// reserve.
+/// The memory this process can use: all that is left to programs, or less if `runtime.memory_fraction` limits the
+/// allocator.
 pub fn usable(case: &Case) -> Option<Bytes> {
     let left = left(case)?;
     let fraction = case.scenario.runtime.memory_fraction;
@@ -89,10 +89,10 @@ pub fn usable(case: &Case) -> Option<Bytes> {
     Some(left.min(allowed + outside))
 }
 
-/// What the driver and the desktop leave to programs.
+/// The memory that the driver and the desktop leave to programs.
 pub fn left(case: &Case) -> Option<Bytes> {
     let hardware = &case.scenario.hardware;
-    // What was measured outside PyTorch has the desktop in it.
+    // The measured overhead includes the desktop.
     let desktop = if hardware.display && case.scenario.runtime.outside_mib == 0 {
         catalog::desktop(case.gpu, hardware.os).expected
     } else {
@@ -101,7 +101,7 @@ pub fn left(case: &Case) -> Option<Bytes> {
     Some(total(case)? - desktop)
 }
 
-/// The card's memory.
+/// The GPU's total memory.
 pub(super) fn total(case: &Case) -> Option<Bytes> {
     match case.scenario.hardware.memory_mib {
         0 => case.gpu?.usable_bytes(case.scenario.hardware.os),
@@ -115,7 +115,7 @@ mod tests {
     use headroom_scenario::{Scenario, settings};
 
     #[test]
-    fn the_machine_decides_what_is_usable_and_what_is_taken_besides() {
+    fn usable_memory_and_overhead_depend_on_the_machine() {
         let with = |changes: &[(&str, &str)]| {
             let mut scenario = Scenario::default();
             for (name, value) in changes {

@@ -1,9 +1,9 @@
-//! What several GPUs share that the figures leave out or count whole, by the settings that ask for it.
+//! Parallelism that the estimate ignores or does not divide, by setting.
 
 use crate::step::Run;
 use headroom_scenario::{Parallelism, Scenario};
 
-/// Mechanisms of the wrappers that are counted otherwise than they are.
+/// Mechanisms of the wrappers that are approximated.
 pub(super) fn not_modelled(scenario: &Scenario) -> Vec<String> {
     let layout = &scenario.parallel;
     let mut notes = Vec::new();
@@ -21,7 +21,7 @@ pub(super) fn not_modelled(scenario: &Scenario) -> Vec<String> {
     }
     if layout.strategy == Parallelism::Zero3 && layout.zero_subgroup > 0 {
         notes.push(format!(
-            "parallel.zero_subgroup {}: the optimizer is counted as stepping all of a rank's parameters at once",
+            "parallel.zero_subgroup {}: the optimizer is counted as updating all parameters of a rank at once",
             layout.zero_subgroup
         ));
     }
@@ -31,14 +31,14 @@ pub(super) fn not_modelled(scenario: &Scenario) -> Vec<String> {
     );
     if layout.reshard_to > 0 && !by_number {
         notes.push(format!(
-            "parallel.reshard_to {}: FSDP 2 and ZeRO 3 alone reshard to fewer GPUs; weights are counted as sharded over all",
+            "parallel.reshard_to {}: only FSDP2 and ZeRO-3 can reshard to fewer GPUs; weights are counted as sharded over all",
             layout.reshard_to
         ));
     }
     notes
 }
 
-/// What one copy of the model is split over and counted whole.
+/// Degrees that split one replica of the model but are not modelled.
 pub(super) fn not_split(run: &Run, scenario: &Scenario) -> Option<String> {
     let layout = &scenario.parallel;
     let tensor = if run.tensor_parallel > 1 {
@@ -79,7 +79,7 @@ pub(super) fn not_split(run: &Run, scenario: &Scenario) -> Option<String> {
         .collect();
     (!asked.is_empty()).then(|| {
         format!(
-            "{}: the model is counted on one GPU; each holds less",
+            "{}: not modelled for this model, which is counted whole on each GPU; each holds less",
             asked.join(", ")
         )
     })
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_run_says_what_is_left_out() {
+    fn unmodelled_parallelism_is_listed() {
         let run = |more: &str| format!("gpus=4 mb=1 seq=64 {more}");
         check(&run("par=fsdp1 reshard_to=2"), "parallel.reshard_to 2: ");
         check(&run("tp=2 pp=2"), "parallel.tp 2, parallel.pp 2: ");

@@ -1,4 +1,4 @@
-//! The one way from a case to the engine: its network, its machine and the runs that are asked of them.
+//! The only way from a case to the engine: its network, its machine and its runs.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use crate::step::{self, Detail, FEWEST_PASSES, Run, RunPlan};
 use crate::tape::Machine;
 use headroom_scenario::{Case, Checkpointing, Objective, Parallelism, Problem, Scenario};
 
-/// Training steps in a run from the start: the last is like all that follow.
+/// Training steps of a run from the start: all later ones equal the last.
 pub const STEPS: u32 = 3;
 
 /// A case's network on its machine, ready to run.
@@ -19,7 +19,7 @@ pub(super) struct Engine<'a> {
     net: Box<dyn Net>,
     machine: Machine,
     world: World,
-    /// Bytes that vLLM takes on the same card.
+    /// Bytes of vLLM on the same GPU.
     vllm: u64,
 }
 
@@ -31,7 +31,7 @@ impl<'a> Engine<'a> {
             net: network(case)?,
             machine: machine(case),
             world: World::of_case(case),
-            vllm: vllm::taken(case),
+            vllm: vllm::reserved_bytes(case),
         })
     }
 
@@ -48,7 +48,7 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// The same, of as few micro-batches as show every state of the memory.
+    /// The same with as few micro-batches as reach every state of the memory.
     pub fn fewest_first_steps(&self, detail: Detail) -> Result<Run, Unsupported> {
         self.run(RunPlan {
             detail,
@@ -62,7 +62,7 @@ impl<'a> Engine<'a> {
         self.run(RunPlan::first_steps(STEPS))
     }
 
-    /// One step like all later ones, of as few passes as decide its peak.
+    /// One steady-state step, with as few passes as decide its peak.
     pub fn brief_step(&self, detail: Detail) -> Result<Run, Unsupported> {
         self.run(RunPlan {
             brief: true,
@@ -70,7 +70,7 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// One step like all later ones.
+    /// One steady-state step.
     pub fn steady_step(&self, detail: Detail) -> Result<Run, Unsupported> {
         self.run(self.steady(detail))
     }
@@ -78,7 +78,7 @@ impl<'a> Engine<'a> {
     fn steady(&self, detail: Detail) -> RunPlan {
         let mut steady = RunPlan::steady_step(&self.scenario.training, self.machine);
         if self.world.parallel.strategy == Parallelism::Zero3 {
-            // It learns the order of the modules in the first steps, and gathers ahead from the third.
+            // ZeRO-3 records the order of the modules in the first steps and prefetches from the third on.
             steady.steps = STEPS;
         }
         RunPlan {
@@ -95,7 +95,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Refused where it would take too long, before it is begun as far as that can be foreseen.
+    /// Fails if the run would take too long; as far as that can be foreseen, before it starts.
     fn run(&self, plan: RunPlan) -> Result<Run, Unsupported> {
         #[cfg(any(test, feature = "testing"))]
         counting::count();
@@ -108,7 +108,7 @@ impl<'a> Engine<'a> {
         };
         let run = step::run(&*self.net, data, training, self.machine, plan);
         #[cfg(test)]
-        counting::count_made(&run.trace);
+        counting::count_storages(&run.trace);
         if run.trace.spent {
             return Err(Unsupported::TooMuchWork);
         }
@@ -183,10 +183,10 @@ fn network(case: &Case) -> Result<Box<dyn Net>, Unsupported> {
     Ok(net)
 }
 
-/// Why a model that continues no text is trained on its own loss alone.
+/// Why a model that is no causal language model has no other task.
 fn no_task(case: &Case) -> Unsupported {
     let objective = case.scenario.training.task.objective;
-    let expected = "pretraining: no trainer's task is modelled for this model";
+    let expected = "pretraining: post-training tasks need a causal language model";
     Unsupported::Setting(Problem::new("task.objective", objective.id(), expected))
 }
 
@@ -198,7 +198,7 @@ fn machine(case: &Case) -> Machine {
     }
 }
 
-/// How often networks run, so that tests can show that no question runs one twice.
+/// Counts network runs, so that tests can check that no question causes a second one.
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod counting {
     use std::cell::Cell;
@@ -213,7 +213,7 @@ pub(crate) mod counting {
     }
 
     #[cfg(test)]
-    pub(super) fn count_made(trace: &Trace) {
+    pub(super) fn count_storages(trace: &Trace) {
         MADE.with(|made| {
             let (tensors, most) = made.get();
             let (storages, bytes) = (trace.storages.len(), trace.bytes());
@@ -221,9 +221,9 @@ pub(crate) mod counting {
         });
     }
 
-    /// The storages of all runs since this was last asked, and the bytes of the largest trace.
+    /// The storages of all runs since the last call, and the bytes of the largest trace.
     #[cfg(test)]
-    pub(crate) fn take_made() -> (usize, usize) {
+    pub(crate) fn take_counts() -> (usize, usize) {
         MADE.with(Cell::take)
     }
 
@@ -231,7 +231,7 @@ pub(crate) mod counting {
         RUNS.with(|runs| runs.set(runs.get() + 1));
     }
 
-    /// What `work` returns, and how often it ran a network.
+    /// The result of `work`, and how many networks it ran.
     pub fn runs_of<T>(work: impl FnOnce() -> T) -> (T, u32) {
         let before = RUNS.with(Cell::get);
         let found = work();

@@ -18,11 +18,11 @@ pub struct ExpandedEvent {
     pub transient: bool,
 }
 
-/// Numbers every copy of every storage, and yields the events one by one.
+/// Gives every copy of every storage a handle, and yields the events one by one.
 #[derive(Debug)]
 pub struct Expansion<'a> {
     trace: &'a Trace,
-    /// The first handle of each storage; its own number where each has one copy.
+    /// The first handle of each storage; the storage's index if each has one copy.
     base: Option<Vec<u32>>,
     handles: u32,
     /// An allocation and its free that follow each other are yielded as one event.
@@ -59,7 +59,7 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    /// Whether it yields just the trace's own events, and each storage's number is its handle.
+    /// Whether the events are the trace's own, with each storage's index as its handle.
     pub fn is_the_trace(&self) -> bool {
         let folded = !(self.trace.setup_groups.is_empty() && self.trace.groups.is_empty());
         self.base.is_none() && !folded
@@ -82,8 +82,8 @@ impl<'a> Expansion<'a> {
         usize::MAX - left
     }
 
-    /// How many copies of each storage are alive after the first `left` events from `start` to `end`. What a row's repeats
-    /// pass on has two numbers, whose counts may be negative and positive; their sum is right.
+    /// How many copies of each storage are alive after the first `left` events from `start` to `end`. A storage carried
+    /// from repeat to repeat has two indices, whose counts may be negative and positive; only their sum is meaningful.
     pub fn copies_after(&self, start: usize, end: usize, left: usize) -> Vec<i64> {
         let mut copies = vec![0_i64; self.trace.storages.len()];
         let mut change = |event: Event, times: i64| {
@@ -123,8 +123,8 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    /// Yields the events of a range. Compiled once for all callers but the allocator's replay, where a dynamic call for each
-    /// event would cost too much.
+    /// Yields the events of a range. Compiled once for all callers except the allocator's replay, where a dynamic call per
+    /// event would be too slow.
     pub(super) fn visit<F: FnMut(ExpandedEvent) + ?Sized>(&self, range: &EventRange, each: &mut F) {
         let mut at = range.start;
         let mut template = Vec::new();
@@ -198,7 +198,7 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    /// Whether the next event frees what this one allocates, and no repeat takes it over in between.
+    /// Whether the next event frees what this one allocates, and no repeat carries it on in between.
     fn is_transient(&self, event: Event, after: &[Event], carries: &[(u32, u32)]) -> bool {
         let storage = event.storage();
         let next = after
@@ -231,7 +231,7 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    /// `template` is room for the group's events: what is the same in every repeat is worked out once.
+    /// `template` is a buffer for the group's events: everything equal in all repeats is computed once.
     fn repeated<F: FnMut(ExpandedEvent) + ?Sized>(
         &self,
         events: &[Event],
@@ -246,7 +246,7 @@ impl<'a> Expansion<'a> {
             template.extend(self.handle_rule(*event, transient, group));
             rest = after.get(usize::from(transient)..).unwrap_or_default();
         }
-        // The handles of what a repeat received from its neighbour; two spare handles alternate where it is not kept.
+        // The handles of storages carried in from the previous repeat; if they are not kept, two spare handles alternate.
         let mut held: Vec<u32> = group
             .carries
             .iter()
@@ -338,9 +338,9 @@ enum HandleRule {
     Same,
     /// Each copy has its own handle.
     Own,
-    /// The storage that the neighbour passed on, by its place among the carries.
+    /// The storage carried in from the previous repeat, by its index among the carries.
     Received(usize),
-    /// The storage that the next repeat receives, and the storage under whose handles it is kept, if it is.
+    /// The storage carried to the next repeat, and the storage under whose handles it is kept, if any.
     Passed(usize, Option<u32>),
 }
 

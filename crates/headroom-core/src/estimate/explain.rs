@@ -1,4 +1,4 @@
-//! The tensors behind the numbers.
+//! Groups the live tensors behind a number.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,7 @@ use crate::tape::{DType, Scope, Source, TensorInfo, Trace};
 use headroom_base::order::sorted;
 use headroom_base::units::Bytes;
 
-/// Tensors that are alive at one instant: made by the same operation, of the same size, in modules that differ only by
-/// their number.
+/// Tensors alive at one instant that have the same operation and size, in modules that differ only by their index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorGroup {
     pub category: Category,
@@ -27,7 +26,7 @@ impl TensorGroup {
     }
 }
 
-/// What is alive at an instant, the largest group first.
+/// The groups alive at an instant, the largest first.
 pub(super) fn groups(trace: &Trace, instant: &PhasePeak) -> Vec<TensorGroup> {
     let mut names: BTreeMap<Scope, String> = BTreeMap::new();
     let mut counts: BTreeMap<(Category, String, &str, u64), u64> = BTreeMap::new();
@@ -51,11 +50,11 @@ pub(super) fn groups(trace: &Trace, instant: &PhasePeak) -> Vec<TensorGroup> {
             count,
             each: Bytes::new(each),
         });
-    // Equal sizes keep the order of the map: the same bytes out each time.
+    // A stable order: ties keep the order of the map.
     sorted(groups, |a, b| b.total().cmp(&a.total()))
 }
 
-/// A group of tensors with their shape and what saves them for backward.
+/// A group of tensors with their shape and the operations that saved them for backward.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorDetail {
     pub group: TensorGroup,
@@ -65,7 +64,7 @@ pub struct TensorDetail {
     pub saved_for: Vec<&'static str>,
 }
 
-/// What is alive at an instant inside a module, given with `*` for numbers; the largest group first.
+/// The groups alive at an instant inside a module, whose path has `*` for indices; the largest first.
 pub(super) fn inside(trace: &Trace, instant: &PhasePeak, module: &str) -> Vec<TensorDetail> {
     let mut infos: BTreeMap<u32, Vec<&TensorInfo>> = BTreeMap::new();
     for info in &trace.tensors {
@@ -108,7 +107,7 @@ pub(super) fn inside(trace: &Trace, instant: &PhasePeak, module: &str) -> Vec<Te
 }
 
 impl TensorDetail {
-    /// Whether the two differ in nothing but their number.
+    /// Whether the two differ only in their count.
     fn is_like(&self, other: &Self) -> bool {
         let group = TensorGroup {
             count: other.group.count,
@@ -144,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instant_holds_what_the_timeline_says_without_the_allocators_slack() {
+    fn an_instants_tensors_sum_to_the_timeline() {
         let prediction = prediction();
         let timeline = &prediction.estimate().unwrap().timeline;
         for index in [

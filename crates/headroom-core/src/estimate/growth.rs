@@ -1,19 +1,19 @@
-//! Memory that grows with every evaluation, and the epoch in which the card is full.
+//! Memory that grows with every evaluation, and the epoch in which it fills the GPU.
 
 use headroom_base::units::Bytes;
 use headroom_scenario::Scenario;
 
-/// What metrics that nobody resets keep of each evaluation.
+/// Memory that metrics which are never reset keep from each evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Growth {
     pub per_evaluation: Bytes,
     pub evaluations_per_epoch: u64,
-    /// Of the whole run; zero where not known.
+    /// Epochs of the whole run; zero if unknown.
     pub epochs: u64,
 }
 
 impl Growth {
-    /// Of this scenario; nothing where nothing stays.
+    /// The growth of this scenario; `None` if nothing is kept.
     pub fn of(scenario: &Scenario) -> Option<Self> {
         let (data, runtime) = (&scenario.data, &scenario.runtime);
         let limit = runtime.eval_limit.max(0.0);
@@ -39,12 +39,12 @@ impl Growth {
         })
     }
 
-    /// What is kept after so many epochs.
+    /// Memory kept after this many epochs.
     pub fn after(self, epochs: u64) -> Bytes {
         self.per_evaluation * self.evaluations_per_epoch.saturating_mul(epochs)
     }
 
-    /// The epoch in which this room is used up; none where nothing grows.
+    /// The epoch that exhausts this free memory; `None` if nothing grows.
     pub fn full_in(self, room: Bytes) -> Option<u64> {
         let each = self.after(1).get();
         room.get().checked_div(each).map(|whole| whole + 1)
@@ -57,7 +57,7 @@ mod tests {
     use headroom_scenario::settings;
 
     #[test]
-    fn growth_ends_a_run_in_the_epoch_that_lacks_room() {
+    fn growth_fills_the_gpu_in_the_right_epoch() {
         #[track_caller]
         fn check(per_evaluation: u64, evaluations: u64, room: u64, expected: Option<u64>) {
             let growth = Growth {
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn interval_and_limit_move_what_an_epoch_keeps() {
+    fn interval_and_limit_scale_growth() {
         #[track_caller]
         fn check(changes: &[(&str, &str)], kept: Option<u64>) {
             let mut scenario = Scenario::default();

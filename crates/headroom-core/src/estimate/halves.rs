@@ -1,48 +1,49 @@
-//! A step in two halves that are estimated apart: what the passes through the network need, and what the optimizer's turn adds.
+//! Splits a step into its passes and its optimizer update, estimated separately.
 //!
-//! Both only add: states lie beside whatever a pass allocates, and the optimizer finds what the passes left. So a search over
-//! networks, batches and optimizers estimates each half once and puts them together, where `quick_peak` would run every pair.
+//! The two combine additively: optimizer states coexist with whatever a pass allocates, and the update starts from what the
+//! passes leave. So a search over networks, batches and optimizers estimates each part once and combines them, where
+//! `quick_peak` would run every pair.
 
 use super::Unsupported;
 use super::deciding;
 use super::engine::Engine;
 use super::quick::{Outline, outline};
-use super::time::{Pace, Span, known, pace};
+use super::time::{PhaseTimes, Span, known, phase_times};
 use crate::step::{Detail, Run};
 use headroom_base::units::Bytes;
 use headroom_catalog::Speeds;
 use headroom_scenario::{Attention, Case, Checkpointing, Kernels, LossKernel, Optimizer, Scenario};
 
-/// The forward and backward passes of a step, as if the optimizer kept nothing.
+/// The forward and backward passes of a step, as if the optimizer had no state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Passes {
     outline: Outline,
-    /// Bytes of batches that wait on the device and were not run.
+    /// Bytes of batches on the device that were not simulated.
     waiting: u64,
-    pace: Pace,
+    phase_times: PhaseTimes,
 }
 
-/// The optimizer's turn.
+/// The optimizer update of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Turn {
+pub struct OptimizerUpdate {
     outline: Outline,
-    pace: Pace,
+    phase_times: PhaseTimes,
 }
 
-/// The two together.
+/// Passes and update combined.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Whole {
-    /// What `quick_peak` says: the higher of the two that follow.
+pub struct CombinedStep {
+    /// Equal to `quick_peak`: the larger of the next two.
     pub peak: Bytes,
-    /// At most while the passes run.
+    /// The peak of the passes.
     pub in_passes: Bytes,
-    /// At most in the optimizer's turn.
-    pub in_turn: Bytes,
+    /// The peak of the optimizer update.
+    pub in_update: Bytes,
     pub step: Span,
 }
 
-/// Whether the halves are independent: not where an optimizer or an offload runs inside backward, nor where an
-/// optimizer leaves gradients for the next step.
+/// Whether the two parts are independent: not if an optimizer or an offload runs inside backward, nor if an optimizer
+/// leaves gradients for the next step.
 pub fn separable(scenario: &Scenario) -> bool {
     let optimizer = scenario.training.optimizer;
     !scenario.training.optimizer_in_backward
@@ -53,8 +54,8 @@ pub fn separable(scenario: &Scenario) -> bool {
         )
 }
 
-/// The scenario without what its passes do not depend on: equal keys have equal passes.
-pub fn of_passes(scenario: &Scenario) -> Scenario {
+/// A cache key: scenarios with equal keys have equal passes.
+pub fn passes_key(scenario: &Scenario) -> Scenario {
     let mut bare = scenario.clone();
     bare.training.optimizer = Optimizer::Sgd;
     bare.training.optimizer_in_backward = false;
@@ -65,10 +66,10 @@ pub fn of_passes(scenario: &Scenario) -> Scenario {
     bare
 }
 
-/// The passes of this scenario; its optimizer, clipping and moving average do not matter.
+/// The passes of this scenario, independent of its optimizer, clipping and moving average.
 pub fn passes(scenario: &Scenario) -> Result<Passes, Unsupported> {
-    let mut bare = of_passes(scenario);
-    // From the second micro-batch on gradients are there; further ones differ in nothing but the batches that wait.
+    let mut bare = passes_key(scenario);
+    // From the second micro-batch on gradients exist; further ones differ only in the batches that are waiting.
     bare.training.accumulation = scenario.training.accumulation.min(2);
     let run = steady(&bare)?;
     let outline = outline(&run.trace);
@@ -77,12 +78,12 @@ pub fn passes(scenario: &Scenario) -> Result<Passes, Unsupported> {
     Ok(Passes {
         outline,
         waiting: one.saturating_mul(not_run),
-        pace: pace(&run, &Case::of(scenario), &known_or_slow(scenario)),
+        phase_times: phase_times(&run, &Case::of(scenario), &known_or_slow(scenario)),
     })
 }
 
-/// The scenario without what its optimizer's turn does not depend on: equal keys have equal turns.
-pub fn of_turn(scenario: &Scenario) -> Scenario {
+/// A cache key: scenarios with equal keys have equal updates.
+pub fn update_key(scenario: &Scenario) -> Scenario {
     let mut small = scenario.clone();
     small.data.micro_batch = 1;
     small.runtime.expandable_segments = false;
@@ -101,20 +102,20 @@ pub fn of_turn(scenario: &Scenario) -> Scenario {
     small
 }
 
-/// The optimizer's turn in this scenario; what the passes do does not matter.
-pub fn turn(scenario: &Scenario) -> Result<Turn, Unsupported> {
-    let small = of_turn(scenario);
+/// The optimizer update of this scenario, independent of its passes.
+pub fn update(scenario: &Scenario) -> Result<OptimizerUpdate, Unsupported> {
+    let small = update_key(scenario);
     let run = steady(&small)?;
     let outline = outline(&run.trace);
-    Ok(Turn {
+    Ok(OptimizerUpdate {
         outline,
-        pace: pace(&run, &Case::of(&small), &known_or_slow(scenario)),
+        phase_times: phase_times(&run, &Case::of(&small), &known_or_slow(scenario)),
     })
 }
 
-/// With an optimizer that keeps nothing, against which states are counted.
-pub fn of_bare_turn(scenario: &Scenario) -> Scenario {
-    let mut bare = of_turn(scenario);
+/// The key of the update with a stateless optimizer, the baseline from which states are counted.
+pub fn stateless_update_key(scenario: &Scenario) -> Scenario {
+    let mut bare = update_key(scenario);
     bare.training.optimizer = Optimizer::Sgd;
     bare.training.ema = false;
     bare.training.ema_on_host = false;
@@ -129,61 +130,64 @@ impl Passes {
     }
 }
 
-impl Turn {
+impl OptimizerUpdate {
     /// Its expected duration.
     pub fn seconds(&self) -> f64 {
-        self.pace.optimizer.span().expected.get()
+        self.phase_times.optimizer.span().expected.get()
     }
 }
 
 /// The whole step.
-pub fn together(passes: &Passes, turn: &Turn, bare: &Turn) -> Whole {
-    let states = turn.outline.setup.saturating_sub(bare.outline.setup);
+pub fn combine(passes: &Passes, update: &OptimizerUpdate, bare: &OptimizerUpdate) -> CombinedStep {
+    let states = update.outline.setup.saturating_sub(bare.outline.setup);
     let beside = states.saturating_add(passes.waiting);
-    let extra = turn.outline.step.saturating_sub(turn.outline.before_step);
+    let extra = update
+        .outline
+        .step
+        .saturating_sub(update.outline.before_step);
     let in_passes = passes.outline.passes.saturating_add(beside);
-    let in_turn = passes
+    let in_update = passes
         .outline
         .before_step
         .saturating_add(beside)
         .saturating_add(extra);
-    let pace = Pace {
-        optimizer: turn.pace.optimizer,
-        ..passes.pace
+    let phase_times = PhaseTimes {
+        optimizer: update.phase_times.optimizer,
+        ..passes.phase_times
     };
-    Whole {
-        peak: Bytes::new(in_passes.max(in_turn)),
+    CombinedStep {
+        peak: Bytes::new(in_passes.max(in_update)),
         in_passes: Bytes::new(in_passes),
-        in_turn: Bytes::new(in_turn),
-        step: pace.step(),
+        in_update: Bytes::new(in_update),
+        step: phase_times.step(),
     }
 }
 
-/// The least that any optimizer can make of these passes.
-pub fn at_least(passes: &Passes) -> Whole {
+/// A lower bound over all optimizers for these passes.
+pub fn at_least(passes: &Passes) -> CombinedStep {
     let in_passes = Bytes::new(passes.outline.passes.saturating_add(passes.waiting));
-    Whole {
+    CombinedStep {
         peak: in_passes,
         in_passes,
-        in_turn: Bytes::ZERO,
-        step: Pace {
-            optimizer: super::time::Busy::default(),
-            ..passes.pace
+        in_update: Bytes::ZERO,
+        step: PhaseTimes {
+            optimizer: super::time::KernelTime::default(),
+            ..passes.phase_times
         }
         .step(),
     }
 }
 
-/// A scenario whose halves are not independent, run as it is.
-pub fn whole(scenario: &Scenario) -> Result<Whole, Unsupported> {
+/// The step of a scenario whose parts are not independent, simulated as a whole.
+pub fn unsplit(scenario: &Scenario) -> Result<CombinedStep, Unsupported> {
     let run = steady(scenario)?;
     let outline = outline(&run.trace);
-    let pace = pace(&run, &Case::of(scenario), &known_or_slow(scenario));
-    Ok(Whole {
+    let phase_times = phase_times(&run, &Case::of(scenario), &known_or_slow(scenario));
+    Ok(CombinedStep {
         peak: Bytes::new(outline.passes.max(outline.step)),
         in_passes: Bytes::new(outline.passes),
-        in_turn: Bytes::new(outline.step),
-        step: pace.step(),
+        in_update: Bytes::new(outline.step),
+        step: phase_times.step(),
     })
 }
 
@@ -191,7 +195,7 @@ fn steady(scenario: &Scenario) -> Result<Run, Unsupported> {
     Engine::of(&Case::of(&deciding(scenario)))?.steady_step(Detail::Kernels)
 }
 
-/// Memory can be searched on a card of unknown speed: times are then those of an A100, and only their order means anything.
+/// Memory can be searched on a GPU of unknown speed: times are then an A100's, and only their order is meaningful.
 fn known_or_slow(scenario: &Scenario) -> Speeds {
     known(&Case::of(scenario)).unwrap_or_else(|_| Speeds::a100())
 }
@@ -204,7 +208,7 @@ mod tests {
     use headroom_testing::Dice;
 
     #[test]
-    fn micro_batches_that_wait_take_their_time() {
+    fn waiting_micro_batches_add_time() {
         for model in ["gpt2", "vit-b16", "resnet-18"] {
             let seconds = |accumulation: u64| {
                 let mut scenario = Scenario::default();
@@ -212,7 +216,7 @@ mod tests {
                 scenario.data.micro_batch = 2;
                 scenario.data.sequence = 64;
                 scenario.training.accumulation = accumulation;
-                super::whole(&scenario).unwrap().step.expected.get()
+                super::unsplit(&scenario).unwrap().step.expected.get()
             };
             let (few, many) = (seconds(8), seconds(9));
             assert!(
@@ -223,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_halves_add_up_to_the_whole() {
+    fn the_parts_combine_to_the_whole_step() {
         let mut dice = Dice::new(21);
         for _ in 0..150 {
             let mut scenario = Scenario::default();
@@ -267,13 +271,13 @@ mod tests {
                 continue;
             }
             let whole = quick_peak(&scenario).unwrap();
-            let halves = together(
+            let halves = combine(
                 &passes(&scenario).unwrap(),
-                &turn(&scenario).unwrap(),
-                &turn(&of_bare_turn(&scenario)).unwrap(),
+                &update(&scenario).unwrap(),
+                &update(&stateless_update_key(&scenario)).unwrap(),
             );
             assert_eq!(halves.peak, whole, "{scenario:?}");
-            let run = super::whole(&scenario).unwrap();
+            let run = super::unsplit(&scenario).unwrap();
             let off = halves.step.expected.get() / run.step.expected.get() - 1.0;
             assert!(off.abs() < 1e-6, "{off} {scenario:?}");
         }

@@ -1,4 +1,4 @@
-//! What a run takes beside the GPU: the host's memory and the disk.
+//! Host memory and disk that a run needs.
 
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ use headroom_scenario::{
 /// The memory of one machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Host {
-    /// Processes that train on it, one for each of its GPUs.
+    /// Training processes on it, one per GPU.
     pub processes: u64,
     pub parts: Vec<HostPart>,
     pub total: Band,
@@ -27,7 +27,7 @@ pub struct HostPart {
     pub bytes: Band,
 }
 
-/// What a piece of the host's memory is for.
+/// A use of host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostUse {
@@ -43,75 +43,75 @@ pub enum HostUse {
 }
 
 impl HostUse {
-    /// Its name, how it comes about, and where that is written.
-    pub const fn words(self) -> (&'static str, &'static str, &'static str) {
+    /// Its name, its reason, and the source.
+    pub const fn describe(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Batches => (
                 "batches",
-                "each worker holds its prefetched batches, and the samples of one more while it joins them",
+                "each worker holds its prefetched batches, plus the samples of the batch it is collating",
                 "docs.pytorch.org/docs/stable/data.html, prefetch_factor",
             ),
             Self::PinnedBatches => (
                 "pinned batches",
-                "a copy of each waiting batch in pages that stay in place, every tensor rounded up to a power of two",
+                "a page-locked copy of each waiting batch, every tensor rounded up to a power of two",
                 "torch/utils/data/_utils/pin_memory.py; PowerOf2Ceil in ATen/core/CachingHostAllocator.h",
             ),
             Self::DataSet => (
                 "data set",
-                "once a process; workers share it on Linux until they write to its pages, as counting references does, and have \
-                 copies on Windows",
+                "once per process; on Linux workers share its pages until a write copies them (changing a reference count \
+                 is one), on Windows each has a copy",
                 "pytorch/pytorch#13246; docs.pytorch.org/docs/stable/data.html, platform-specific behaviors",
             ),
             Self::PinnedStates => (
                 "pinned weights and gradients",
-                "what offload keeps in pages that stay in place, every block rounded up to a power of two",
+                "offloaded tensors in page-locked memory, every block rounded up to a power of two",
                 "deepspeed runtime/zero/stage_1_and_2.py and stage3.py; torch/distributed/fsdp/_fully_shard/_fsdp_param.py; \
                  PowerOf2Ceil in ATen/core/CachingHostAllocator.h",
             ),
             Self::OptimizerStates => (
                 "optimizer states",
-                "what pages, or an optimizer that steps on the host, keep there",
+                "states of paged optimizers, or of an optimizer that steps on the host",
                 "bitsandbytes optim/optimizer.py; torchao optim/cpu_offload.py; \
                  deepspeed.readthedocs.io/en/latest/memory.html",
             ),
             Self::Activations => (
                 "activations",
-                "what a forward pass saves for backward",
+                "tensors that a forward pass saves for backward",
                 "torch.autograd.graph.save_on_cpu",
             ),
             Self::Average => (
                 "moving average",
-                "one copy of the weights a process",
+                "one copy of the weights per process",
                 "timm utils/model_ema.py (device=\"cpu\")",
             ),
             Self::Gathering => (
                 "gathering a checkpoint",
-                "the whole weights, on the first machine alone; with the optimizer's states where these are gathered too",
+                "the full weights, on the first machine only; with the optimizer states if these are gathered too",
                 "torch/distributed/checkpoint/state_dict.py (full_state_dict, cpu_offload); \
                  stage3_gather_16bit_weights_on_model_save of DeepSpeed",
             ),
             Self::Checkpoint => (
                 "reading a checkpoint",
-                "the whole file, once a process, when the run is resumed; writing needs one tensor at a time",
+                "the whole file, once per process, when the run is resumed; writing needs one tensor at a time",
                 "transformers Trainer._load_from_checkpoint; torch/serialization.py, _save",
             ),
         }
     }
 }
 
-/// Checkpoints on the disk; empty where none are saved.
+/// Checkpoints on disk; empty if none are saved.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Disk {
     /// One checkpoint.
     pub parts: Vec<Part<Category>>,
     pub checkpoint: Bytes,
-    /// How many lie there at once: those kept and the one being written, or an epoch's where all are kept.
+    /// How many exist at once: those kept and the one being written, or an epoch's if all are kept.
     pub count: Option<u64>,
     pub total: Option<Bytes>,
 }
 
 impl Disk {
-    /// The files of a checkpoint, by what writes them.
+    /// The file format of a checkpoint.
     pub const fn format(trainer: Trainer, adapters: bool) -> &'static str {
         match trainer {
             Trainer::Torch => "one file of torch.save",
@@ -127,26 +127,26 @@ impl Disk {
     }
 }
 
-/// Sizes that both the host's memory and the disk are made of.
+/// Sizes that the host memory and the disk depend on.
 struct Sizes {
     /// One micro-batch, and the same pinned.
     batch: Bytes,
     pinned: Bytes,
     offloaded: Bytes,
     weights: Bytes,
-    /// What a checkpoint holds of the weights: of adapters, not their base.
+    /// The weights in a checkpoint: with adapters, without the base.
     saved: Bytes,
     states: Bytes,
     host_states: Bytes,
-    /// Of a rank, by what offloads it.
+    /// Per rank, pinned by the offload.
     pinned_states: Bytes,
 }
 
-/// What the run takes beside the GPU.
-pub fn beside(run: &Run, end: Option<&PhasePeak>, scenario: &Scenario) -> (Host, Disk) {
+/// The host memory and the disk of a run.
+pub fn host_and_disk(run: &Run, end: Option<&PhasePeak>, scenario: &Scenario) -> (Host, Disk) {
     let (batch, pinned) = batch(run, scenario.training.accumulation);
-    let trained = whole(run.trainable, run.trainable_bytes, scenario);
-    let weights = whole(run.parameters, run.bytes, scenario);
+    let trained = unsharded(run.trainable, run.trainable_bytes, scenario);
+    let weights = unsharded(run.parameters, run.bytes, scenario);
     let sizes = Sizes {
         batch,
         pinned,
@@ -159,7 +159,7 @@ pub fn beside(run: &Run, end: Option<&PhasePeak>, scenario: &Scenario) -> (Host,
             Some(_) => trained,
             None => weights,
         },
-        // Only a checkpoint asks for them. Each rank has its part.
+        // Only a checkpoint needs them. Each rank has its shard.
         states: end
             .filter(|_| scenario.runtime.save_every > 0)
             .map_or(Bytes::ZERO, |end| states(&run.trace, end))
@@ -171,8 +171,8 @@ pub fn beside(run: &Run, end: Option<&PhasePeak>, scenario: &Scenario) -> (Host,
     (host(&sizes, disk.checkpoint, run.trainable, scenario), disk)
 }
 
-/// Weights of all shards together, where a rank has some of them.
-fn whole(count: u64, bytes: u64, scenario: &Scenario) -> Bytes {
+/// Weights of all shards together, if a rank has only some of them.
+fn unsharded(count: u64, bytes: u64, scenario: &Scenario) -> Bytes {
     use Parallelism::{DataParallel, Ddp, None};
     let divided = !matches!(scenario.parallel.strategy, None | Ddp | DataParallel)
         && scenario.mesh().shard > 1;
@@ -198,7 +198,7 @@ fn host(sizes: &Sizes, checkpoint: Bytes, trainable: u64, scenario: &Scenario) -
     let workers = u64::from(runtime.workers);
     let waiting = workers.saturating_mul(u64::from(runtime.prefetch));
     let mut parts = Vec::new();
-    // Of so many processes the same, from the least to the most.
+    // The same for `count` processes, from the lowest to the highest figure.
     let mut add_of = |count: u64, what, [low, expected, high]: [Bytes; 3]| {
         if high > Bytes::ZERO {
             let bytes = Band {
@@ -235,7 +235,7 @@ fn host(sizes: &Sizes, checkpoint: Bytes, trainable: u64, scenario: &Scenario) -
     let states = sizes.host_states;
     add(HostUse::OptimizerStates, [states; 3]);
     if scenario.parallel.offload != Offload::None && hardware.gpus > 1 {
-        // fp32 weights and two states, and gradients: spread over the machine's processes. DeepSpeed's own estimate adds half
+        // fp32 weights, two states and gradients, spread over the machine's processes. DeepSpeed's own estimate adds half
         // for buffers.
         let divided = |each: u64| {
             let whole = trainable.saturating_mul(each);
@@ -254,7 +254,7 @@ fn host(sizes: &Sizes, checkpoint: Bytes, trainable: u64, scenario: &Scenario) -
     if scenario.training.ema && scenario.training.ema_on_host {
         add(HostUse::Average, [sizes.weights; 3]);
     }
-    // Onto the device it is read a tensor at a time.
+    // Onto the device it is read one tensor at a time.
     if runtime.save_every > 0 && !resume::on_device(scenario) {
         add(HostUse::Checkpoint, [Bytes::ZERO, checkpoint, checkpoint]);
     }
@@ -271,7 +271,7 @@ fn host(sizes: &Sizes, checkpoint: Bytes, trainable: u64, scenario: &Scenario) -
     }
 }
 
-/// Whether rank 0 writes the whole model, which it gathers from its shards first; others write what each rank has.
+/// Whether rank 0 gathers all shards and writes the full model; otherwise each rank writes its own.
 fn gathers_checkpoints(scenario: &Scenario) -> bool {
     use Parallelism::{Fsdp1, Fsdp2, Hsdp, Zero3};
     let shards = matches!(scenario.parallel.strategy, Fsdp1 | Fsdp2 | Hsdp | Zero3);
@@ -288,7 +288,7 @@ fn disk(sizes: &Sizes, scenario: &Scenario) -> Disk {
         return Disk::default();
     }
     let on_host = match scenario.training.optimizer {
-        // The copies of weights and gradients are not states.
+        // Its copies of weights and gradients are not optimizer states.
         Optimizer::AdamWOffload | Optimizer::AdamWOffloadGradients => {
             Bytes::new(sizes.host_states.get() / 2)
         }
@@ -314,7 +314,7 @@ fn disk(sizes: &Sizes, scenario: &Scenario) -> Disk {
     let checkpoint: Bytes = parts.iter().map(|part| part.bytes).sum();
     let steps = (scenario.data.samples as f64 / scenario.effective_batch().max(1) as f64) as u64;
     let count = match runtime.save_keep {
-        // An older one goes once the newer is written.
+        // The oldest is deleted once the newest is written.
         kept @ 1.. => Some(kept.saturating_add(1)),
         0 if scenario.data.samples > 0 => Some(steps / runtime.save_every),
         0 => None,
@@ -327,14 +327,14 @@ fn disk(sizes: &Sizes, scenario: &Scenario) -> Disk {
     }
 }
 
-/// One of the batches that a step begins with: as it is, and each tensor rounded up to a power of two.
+/// One batch: its bytes, and the same with each tensor rounded up to a power of two.
 fn batch(run: &Run, accumulation: u64) -> (Bytes, Bytes) {
     let trace = &run.trace;
     let passes = trace
         .phase_starts
         .iter()
         .filter(|mark| mark.step == 0 && mark.phase == Phase::Forward);
-    // Those that are not run are made all the same.
+    // Batches are also created for micro-batches that are not simulated.
     let made = match run.pipeline_parallel {
         0 | 1 => accumulation.min(MOST_PASSES) as usize,
         _ => 0,
@@ -354,7 +354,7 @@ fn batch(run: &Run, accumulation: u64) -> (Bytes, Bytes) {
     sums
 }
 
-/// What one forward pass moves to the host.
+/// Bytes that one forward pass moves to the host.
 fn offloaded(trace: &Trace) -> Bytes {
     let is_first = |mark: &PhaseStart| mark.phase == Phase::Forward;
     let Some(at) = trace.phase_starts.iter().position(is_first) else {
@@ -372,7 +372,7 @@ fn offloaded(trace: &Trace) -> Bytes {
     )
 }
 
-/// The states on the device when the run ends.
+/// The optimizer states on the device at the end of the run.
 fn states(trace: &Trace, end: &PhasePeak) -> Bytes {
     let of_storage = |(storage, copies): &(u32, u64)| {
         let storage = trace.storages.get(*storage as usize)?;
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_the_device_lies_on_the_host() {
+    fn offloaded_tensors_are_on_the_host() {
         let weights = 4 * 124_439_808;
         let host = [("ema", "on"), ("ema_host", "on")];
         check(&host, HostUse::Average, [weights; 3]);
@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn evaluating_and_resuming_have_peaks_of_their_own() {
+    fn evaluation_and_resume_have_separate_peaks() {
         let peak = |changes: &[(&str, &str)], phase| {
             let found = with(changes);
             let part = found.phases.iter().find(|part| part.what == phase);

@@ -1,4 +1,4 @@
-//! Trainers that have models of their own instead of transformers'.
+//! Trainers with their own implementations of models instead of transformers'.
 
 use crate::nets::Sizes;
 use headroom_scenario::{
@@ -6,20 +6,20 @@ use headroom_scenario::{
     Trainer, Training,
 };
 
-/// The architecture and the sizes of a case's model as its trainer implements it. A run with settings that are not followed in
-/// that implementation is counted with transformers'.
+/// The architecture and the sizes of a case's model as its trainer implements it. A run with settings that are not modelled
+/// in that implementation is counted with transformers'.
 pub(super) fn of_trainer(
     case: &Case,
     architecture: &'static str,
     mut sizes: Sizes,
 ) -> (&'static str, Sizes) {
     let scenario = case.scenario;
-    // Llama's architecture without a variant: both have it.
+    // Llama's architecture without variants: both have it.
     if architecture != "llama" {
         return (architecture, sizes);
     }
     match scenario.stack.trainer {
-        // Its head has weights of its own.
+        // Its head is not tied to the embedding.
         Trainer::Torchtitan if is_torchtitans(scenario) && !sizes.is_set("tied") => {
             ("torchtitan_llama3", sizes)
         }
@@ -34,8 +34,8 @@ pub(super) fn of_trainer(
     }
 }
 
-/// Whether nothing is asked for beyond these settings. Neither pads samples.
-fn asks_only(scenario: &Scenario, training: Training) -> bool {
+/// Whether all settings are within what is modelled. Neither implementation pads samples.
+fn has_only(scenario: &Scenario, training: Training) -> bool {
     scenario.training == training && scenario.runtime.eval_batch == 0
 }
 
@@ -43,7 +43,7 @@ fn is_torchtitans(scenario: &Scenario) -> bool {
     let training = &scenario.training;
     let compiles = matches!(training.compile, Compile::Nothing | Compile::Layers);
     compiles
-        && asks_only(
+        && has_only(
             scenario,
             Training {
                 precision: training.precision,
@@ -60,7 +60,7 @@ fn is_torchtitans(scenario: &Scenario) -> bool {
 
 fn is_megatrons(scenario: &Scenario) -> bool {
     let (training, parallel) = (&scenario.training, &scenario.parallel);
-    // Weights in the type of the arithmetic, whose copies in fp32 the optimizer keeps.
+    // Weights in the compute dtype; the optimizer keeps fp32 master copies.
     let casts = matches!(
         training.precision,
         Precision::Bf16 | Precision::Fp16 | Precision::Fp32
@@ -75,14 +75,14 @@ fn is_megatrons(scenario: &Scenario) -> bool {
         parallel.strategy,
         Parallelism::None | Parallelism::Ddp | Parallelism::Zero1
     );
-    // Its exchange of heads alone is followed.
+    // Only its exchange of heads is modelled.
     let context = parallel.cp <= 1 || parallel.context == ContextParallel::Ulysses;
     casts
         && recomputes
         && loss
         && strategy
         && context
-        && asks_only(
+        && has_only(
             scenario,
             Training {
                 precision: training.precision,
@@ -96,7 +96,7 @@ fn is_megatrons(scenario: &Scenario) -> bool {
         )
 }
 
-/// What is said where a trainer's own model is not followed.
+/// The note if a trainer's own model is not modelled with these settings.
 pub(super) fn not_followed(case: &Case) -> Option<String> {
     let trainer = case.scenario.stack.trainer;
     let entry = case.model?;
@@ -104,7 +104,7 @@ pub(super) fn not_followed(case: &Case) -> Option<String> {
     let (architecture, _) = of_trainer(case, entry.arch, Sizes::from_entry(entry));
     (has_own && architecture == entry.arch).then(|| {
         format!(
-            "stack.trainer {}: with these settings the model is counted as transformers implements it; its own keeps other copies",
+            "stack.trainer {}: with these settings the model is counted as implemented in transformers; the trainer's own implementation saves different tensors",
             trainer.id()
         )
     })
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_trainer_brings_its_own_model() {
+    fn a_named_trainer_uses_its_own_implementation() {
         check("trainer=transformers", "llama", false);
         let titan = "trainer=torchtitan precision=amp-bf16";
         check(titan, "torchtitan_llama3", false);

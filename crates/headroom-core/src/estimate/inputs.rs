@@ -1,4 +1,4 @@
-//! The tensors of a micro-batch, as the model's forward function takes them.
+//! The tensors of a micro-batch: the arguments of the model's forward function.
 
 use std::rc::Rc;
 
@@ -8,21 +8,21 @@ use crate::nets::{Cx, Env, Libraries};
 use crate::tape::{Folding, Machine, Tape};
 use headroom_scenario::{Case, Training};
 
-/// One of them.
+/// One input tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
     pub name: &'static str,
     pub shape: Vec<u64>,
-    /// Numbers with a fraction; the others are indices.
+    /// Floating point; the others are integer indices.
     pub is_floating: bool,
 }
 
-/// The tensors of a micro-batch, in the order in which they are made.
+/// The tensors of a micro-batch, in the order of their creation.
 pub fn inputs(case: &Case) -> Result<Vec<Input>, Unsupported> {
     let scenario = case.scenario;
     let engine = Engine::of(case)?;
     let training = Training {
-        // In another order of its elements an image would be a copy.
+        // In another memory format an image would be a copy.
         channels_last: false,
         ..scenario.training.clone()
     };

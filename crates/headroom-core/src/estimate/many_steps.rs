@@ -1,5 +1,5 @@
-//! Many steps whose batches differ in size, one after the other through the allocator: what it reserves beyond what one step
-//! needs, and whether a card of a given size runs the last of them.
+//! Replays many steps with batches of different sizes through the allocator: the memory reserved beyond one step's need,
+//! and whether a GPU of a given size completes them.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::allocator::{Allocator, Card, Oom, Settings};
 use crate::tape::Trace;
 use headroom_base::units::Bytes;
 
-/// The memory of one step of many.
+/// The memory of one of many steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepMemory {
     /// Tokens of a sample, or edges of a batch.
@@ -20,12 +20,12 @@ pub struct StepMemory {
     pub reserved_end: Bytes,
 }
 
-/// What many steps on one card needed.
+/// The result of replaying many steps on one GPU.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ManySteps {
-    /// The steps that ran.
+    /// The completed steps.
     pub steps: Vec<StepMemory>,
-    /// How often the card refused and the allocator released its unused segments.
+    /// How often cudaMalloc failed and the allocator freed its unused segments (`num_alloc_retries`).
     pub retries: u64,
     /// The step that ran out of memory, and the request.
     pub failure: Option<(usize, Oom)>,
@@ -43,23 +43,24 @@ impl ManySteps {
     }
 }
 
-/// What the training loop, or another program, does beside the plain steps.
+/// What the training loop, or another program, does besides plain steps.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LoopOptions {
-    /// `torch.cuda.empty_cache()` after every so many steps; 0 for never.
+    /// `torch.cuda.empty_cache()` every this many steps; 0 for never.
     pub empty_cache_every: usize,
-    /// Another process takes so much of the card before this step.
+    /// Another process allocates this much of the GPU before this step.
     pub other_process: Option<(usize, Bytes)>,
     pub retained: Option<Retained>,
-    /// Every so many steps, from the first on, what the step leaves is never freed, as outputs appended to a list; 0 for never.
+    /// Every this many steps, from the first on, the step's leftovers are never freed, as with outputs appended to a list;
+    /// 0 for never.
     pub retain_outputs_every: usize,
-    /// After every so many steps the weights are copied on the device, and the copy before is freed; 0 for never.
+    /// Every this many steps the weights are copied on the device and the previous copy is freed; 0 for never.
     pub copy_weights_every: usize,
-    /// A step that runs out of memory is abandoned, with `torch.cuda.empty_cache()`, and the next one begun.
+    /// A step that runs out of memory is skipped after `torch.cuda.empty_cache()`.
     pub skip_on_oom: bool,
 }
 
-/// A tensor that every step leaves behind, of a fixed part and one that grows with the batch; the last so many are kept.
+/// A tensor that every step leaves behind: a fixed part and one that grows with the batch; only the last few are kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Retained {
     pub fixed: Bytes,
@@ -67,22 +68,23 @@ pub struct Retained {
     pub last: usize,
 }
 
-/// The steps of a run in their order, ready to be replayed on any card.
+/// The steps of a run in order, ready to be replayed on any GPU.
 #[derive(Debug)]
 pub struct StepSequence {
     sizes: Vec<u64>,
     first: FirstSteps,
     steady: BTreeMap<u64, SteadyStep>,
-    /// A step that allocates anew what first steps do, and its events.
+    /// A step that allocates again what the first steps do, and its events.
     restart: Option<(usize, FirstSteps)>,
 }
 
-/// Runs the network with batches of one size and hands the trace on.
+/// Runs the network with batches of one size and passes the trace on.
 type RunSize<'a, E> = dyn FnMut(u64, &mut dyn FnMut(&Trace)) -> Result<(), E> + 'a;
 
 impl StepSequence {
-    /// `run` hands the trace of `STEPS` steps from the start, with batches of one size, to its second argument. The first size's
-    /// first `warm_up` steps stand for the beginning: 2 where the second step still allocates what lasts, as DDP's buckets.
+    /// `run` passes the trace of `STEPS` steps from the start, with batches of one size, to its second argument. The first
+    /// `warm_up` steps of the first size are the beginning: 2 if the second step still allocates permanent memory, such as
+    /// DDP's buckets.
     pub fn record<E>(sizes: Vec<u64>, warm_up: u32, run: &mut RunSize<E>) -> Result<Self, E> {
         let mut first = None;
         let mut steady: BTreeMap<u64, SteadyStep> = BTreeMap::new();
@@ -102,13 +104,12 @@ impl StepSequence {
         })
     }
 
-    /// At this step everything is allocated that the first step of a run allocates, as when layers are unfrozen and their
-    /// optimizer states appear.
+    /// This step allocates everything that a run's first step does, as when layers are unfrozen and get optimizer states.
     pub fn restart_at(&mut self, step: usize, trace: &Trace) {
         self.restart = Some((step, FirstSteps::of(trace, 1)));
     }
 
-    /// Replays the steps on a card.
+    /// Replays the steps on a GPU.
     pub fn replay(&self, settings: &Settings, card: Card, options: &LoopOptions) -> ManySteps {
         let mut found = ManySteps::default();
         let mut runner = Runner::new(self, settings, card, options);
@@ -132,15 +133,15 @@ impl StepSequence {
     }
 }
 
-/// One replay. Each source of allocations has a range of handles of its own.
+/// One replay. Each source of allocations has its own range of handles.
 struct Runner<'a> {
     sequence: &'a StepSequence,
     card: Card,
     options: &'a LoopOptions,
     allocator: Allocator,
-    /// What the last step leaves to the next, which frees it.
+    /// Left over from the last step, to be freed by the next.
     left: Vec<u32>,
-    /// Steps take turns with two ranges of this width, after the first steps' handles.
+    /// Steps alternate between two ranges of this width, after the handles of the first steps.
     widest: u32,
     retained: u32,
     copies: u32,
@@ -255,7 +256,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Allocates what this step leaves behind; where only the last are kept, frees the oldest after that.
+    /// Allocates what this step leaves behind; if only the last are kept, then frees the oldest.
     fn retain(&mut self, step: usize, size: u64) -> Result<(), Oom> {
         let Some(retained) = self.options.retained else {
             return Ok(());
@@ -270,7 +271,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// Copies the weights and frees the copy before: two ranges of handles take turns.
+    /// Copies the weights and frees the previous copy: two ranges of handles alternate.
     fn copy_weights(&mut self, step: usize) -> Result<(), Oom> {
         let weights = &self.sequence.first.weights;
         let count = weights.len() as u32;
@@ -287,7 +288,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// Whether what happens every so many steps happens after this many.
+/// Whether an event with this interval happens after this many steps.
 fn is_due(every: usize, steps: usize) -> bool {
     every > 0 && steps.is_multiple_of(every)
 }

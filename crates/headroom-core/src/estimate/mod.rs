@@ -1,7 +1,7 @@
-//! What a training run needs: memory on the GPU, on the host and on the disk, and time.
+//! What a training run needs: GPU memory, host memory, disk and time.
 //!
-//! [`Prediction`] answers every question about one scenario and runs the engine once for each distinct one; [`estimate`] and
-//! [`quick_peak`] are for searches, which ask one question of many scenarios.
+//! [`Prediction`] answers all questions about one scenario and runs the engine once for each distinct one; [`estimate`] and
+//! [`quick_peak`] are for searches, which need one figure of many scenarios.
 
 mod alive;
 mod alloc_conf;
@@ -14,6 +14,7 @@ mod divided;
 mod engine;
 mod expand;
 mod explain;
+mod figures;
 mod growth;
 pub mod halves;
 mod host;
@@ -45,17 +46,18 @@ pub use engine::STEPS;
 pub use engine::counting::runs_of;
 pub use expand::{ExpandedEvent, Expansion};
 pub use explain::{TensorDetail, TensorGroup};
+pub use figures::{Band, Instant, Part};
 pub use growth::Growth;
 pub use host::{Disk, Host, HostPart, HostUse};
 pub use inputs::{Input, inputs};
 pub use many_steps::{LoopOptions, ManySteps, Retained, StepMemory, StepSequence};
 pub use names::{linear_layers, unmatched};
-pub use outcome::{Band, Estimate, Fit, Instant, Part};
+pub use outcome::{Estimate, Fit};
 pub use prediction::{At, Prediction};
 pub use ranks::{QuickStep, RankMemory, quick_step};
 pub use scan::{Alive, Peaks, PhasePeak, alive_at, by_category, by_module};
 pub use size_distribution::{Collation, SizeDistribution, at_least_once};
-pub use uncertainty::{Doubt, Doubts};
+pub use uncertainty::{Doubt, UncertaintySources};
 pub use unsupported::Unsupported;
 pub use vllm::least_vllm_share;
 
@@ -63,21 +65,21 @@ use crate::step::Detail;
 use headroom_base::units::Bytes;
 use headroom_scenario::{Case, Scenario};
 
-/// What a training step of this scenario needs.
+/// The estimate of a training step of this scenario.
 pub fn estimate(scenario: &Scenario) -> Result<Estimate, Unsupported> {
     let decides = deciding(scenario);
     let case = Case::of(&decides);
     ranks::fullest(&case, Detail::Kernels)?.estimate(&case)
 }
 
-/// The allocated peak alone, without the allocator's own slack: what a search over thousands of scenarios needs.
-/// One steady step; never more than `estimate` says, and less by the allocator's rounding of large blocks only.
+/// Only the allocated peak, for searches over thousands of scenarios. It simulates one steady-state step and is never above
+/// `estimate`'s peak, and below it only by the allocator's rounding of large blocks.
 pub fn quick_peak(scenario: &Scenario) -> Result<Bytes, Unsupported> {
     ranks::quick_peak(&Case::of(&deciding(scenario)))
 }
 
-/// The same of the first rank alone.
-pub fn quick_peak_of_first(scenario: &Scenario) -> Result<Bytes, Unsupported> {
+/// The same for the first rank only.
+pub fn quick_peak_of_first_rank(scenario: &Scenario) -> Result<Bytes, Unsupported> {
     Ok(ranks::quick_peak_of(&Case::of(&deciding(scenario)))?.0)
 }
 
@@ -135,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_quick_peak_is_the_estimate_without_the_allocators_slack() {
+    fn the_quick_peak_is_the_estimate_without_rounding() {
         for &optimizer in headroom_scenario::Optimizer::ALL {
             for keep in [false, true] {
                 let mut scenario = Scenario::default();

@@ -1,4 +1,4 @@
-//! Names of layers and parameters that a scenario gives, held against those that its network has.
+//! Checks the layer and parameter names of a scenario against its network.
 
 use std::rc::Rc;
 
@@ -9,8 +9,8 @@ use crate::tape::{Folding, Machine, Tape};
 use headroom_base::order::distinct;
 use headroom_scenario::{Case, Data, Problem, Training, nearest, settings};
 
-/// Patterns that match nothing: adapters' targets without a layer, frozen parts without a parameter. Empty where the
-/// scenario gives no names.
+/// Patterns that match nothing: adapter targets without a layer, frozen parts without a parameter. Empty if the scenario
+/// has no names.
 pub fn unmatched(case: &Case) -> Result<Vec<Problem>, Unsupported> {
     let Training {
         lora,
@@ -39,7 +39,7 @@ pub fn unmatched(case: &Case) -> Result<Vec<Problem>, Unsupported> {
             .exclude
             .iter()
             .map(|part| ("training.lora.exclude", part));
-        // A head that is tied has no parameter of its own, until it is copied.
+        // A tied head has no parameter of its own until it is copied.
         let copied = lora
             .modules_to_save
             .iter()
@@ -58,14 +58,14 @@ pub fn unmatched(case: &Case) -> Result<Vec<Problem>, Unsupported> {
     Ok(found)
 }
 
-/// What runs and is most likely not what was meant, names that match nothing among it.
+/// Settings that run but are most likely mistakes, such as names that match nothing.
 pub(super) fn warnings(case: &Case) -> Vec<Problem> {
     let mut all = case.scenario.warnings();
     all.extend(unmatched(case).unwrap_or_default());
     all
 }
 
-/// Why nothing at all is trained, where that is so: a run without gradients says nothing about training.
+/// Why nothing is trained: a run without gradients is no training run.
 pub(super) fn nothing_trained(case: &Case) -> Unsupported {
     let scenario = case.scenario;
     let why = unmatched(case).ok().and_then(|all| all.into_iter().next());
@@ -76,7 +76,7 @@ pub(super) fn nothing_trained(case: &Case) -> Unsupported {
             _ => "training.train_only",
         };
         let value = settings::find(field).map(|setting| setting.get(scenario));
-        let expected = "something that leaves a parameter to train in this network";
+        let expected = "a value that leaves at least one parameter trainable";
         Problem::new(field, value.unwrap_or_default(), expected)
     });
     Unsupported::NothingTrained(problem)
@@ -101,7 +101,7 @@ fn missing(field: &str, part: &str, paths: &[String]) -> Option<Problem> {
     })
 }
 
-/// The names of the linear layers of a decoder, but for its head, as PEFT means `all-linear`.
+/// The names of a decoder's linear layers except its head: PEFT's `all-linear`.
 pub fn linear_layers(case: &Case) -> Result<Vec<String>, Unsupported> {
     const OTHERS: &[&str] = &[
         "norm", "ln", "embed", "wte", "wpe", "head", "router", "rotary", "conv", "embd",
@@ -116,7 +116,7 @@ pub fn linear_layers(case: &Case) -> Result<Vec<String>, Unsupported> {
         .collect())
 }
 
-/// The names of modules with a matrix of their own.
+/// The names of modules with a weight matrix.
 fn layers(paths: &[String]) -> Vec<&str> {
     let modules = paths.iter().filter_map(|path| path.strip_suffix(".weight"));
     distinct(modules.filter_map(|module| module.rsplit('.').next()))
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_matches_nothing_says_what_is_near() {
+    fn an_unmatched_name_gets_a_suggestion() {
         #[track_caller]
         fn check(changes: &[(&str, &str)], expected: &[&str]) {
             let scenario = changed(changes);
@@ -217,7 +217,7 @@ mod tests {
         );
         check(
             &[("freeze", "transformer")],
-            "nothing is trained: training.freeze is `transformer`; expected something that leaves a parameter to train in this network",
+            "nothing is trained: training.freeze is `transformer`; expected a value that leaves at least one parameter trainable",
         );
     }
 
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn presets_name_what_their_networks_have() {
+    fn presets_name_existing_layers() {
         for preset in presets::all() {
             let scenario = preset.scenario();
             let found = unmatched(&Case::of(&scenario)).unwrap();

@@ -1,40 +1,22 @@
-//! What an estimate says.
+//! `Estimate`: the result of a prediction.
 
 use serde::Serialize;
 
+use super::figures::{Band, Instant, Part};
 use super::{Disk, Doubt, Host};
 use crate::tape::{Category, Phase};
 use headroom_base::units::{Bytes, Flops};
 
-/// A quantity with its uncertainty.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Band {
-    pub low: Bytes,
-    pub expected: Bytes,
-    pub high: Bytes,
-}
-
-impl Band {
-    /// The band, raised where it lies below another.
-    pub fn at_least(self, floor: Self) -> Self {
-        Self {
-            low: self.low.max(floor.low),
-            expected: self.expected.max(floor.expected),
-            high: self.high.max(floor.high),
-        }
-    }
-}
-
-/// How what is needed compares with what there is.
+/// How needed memory compares with usable memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
-    /// Even the upper end of the range fits.
+    /// The upper end of the range fits.
     Fits,
-    /// The range reaches over the edge, but what is expected fits.
+    /// The expected value fits, the upper end does not.
     Probably,
-    /// What is expected does not fit, but the lower end of the range does.
+    /// The expected value does not fit, the lower end does.
     ProbablyNot,
-    /// Not even the lower end of the range fits.
+    /// The lower end of the range does not fit.
     No,
 }
 
@@ -51,7 +33,7 @@ impl Fit {
         }
     }
 
-    pub const fn words(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::Fits => "fits",
             Self::Probably => "probably fits",
@@ -61,28 +43,13 @@ impl Fit {
     }
 }
 
-/// One line of a breakdown.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Part<K> {
-    pub what: K,
-    pub bytes: Bytes,
-}
-
-/// One instant of the step, for the timeline.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Instant {
-    pub phase: Phase,
-    /// Allocated at this instant.
-    pub bytes: Bytes,
-}
-
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Estimate {
     /// `torch.cuda.max_memory_allocated`.
     pub allocated: Band,
     /// `torch.cuda.max_memory_reserved`.
     pub reserved: Band,
-    /// What `nvidia-smi` shows for the process: reserved, CUDA context, libraries.
+    /// As `nvidia-smi` shows it for the process: reserved, CUDA context, libraries.
     pub device: Band,
     /// The phase whose peak is the step's peak.
     pub phase: Phase,
@@ -91,7 +58,7 @@ pub struct Estimate {
     pub breakdown: Vec<Part<Category>>,
     /// The same bytes by module path.
     pub modules: Vec<Part<String>>,
-    /// Allocated bytes over the step, thinned to a few hundred instants that keep every phase's peak.
+    /// Allocated bytes over the step, downsampled to a few hundred instants that keep every phase's peak.
     pub timeline: Vec<Instant>,
     /// Allocated between steps.
     #[serde(rename = "static")]
@@ -102,24 +69,24 @@ pub struct Estimate {
     pub flops: Flops,
     /// The memory of one machine.
     pub host: Host,
-    /// What its checkpoints take.
+    /// Disk space of its checkpoints.
     pub disk: Disk,
-    /// What the driver leaves to programs on the chosen GPU.
+    /// Memory that the driver leaves to programs on the chosen GPU.
     pub usable: Option<Bytes>,
-    /// What evaluations leave on the GPU until the run ends, beside all the above.
+    /// What evaluations leave on the GPU by the end of the run, on top of the above.
     pub growth: Bytes,
-    /// The epoch in which that fills the card, where it does before the end or the end is not known.
+    /// The epoch in which that fills the GPU, if it does so before the end or the end is unknown.
     pub full_in_epoch: Option<u64>,
-    /// Whether `device.expected` and what grows fit in `usable`; `None` where no GPU was named.
+    /// Whether `device.expected` plus `growth` fits in `usable`; `None` if the GPU's memory is unknown.
     pub fits: Option<bool>,
-    /// What the range of `device` is made of, the widest first.
+    /// The terms of `device`'s range, widest first.
     pub doubts: Vec<Doubt>,
-    /// What this estimate leaves out, in words.
+    /// What this estimate leaves out.
     pub not_modelled: Vec<String>,
 }
 
 impl Estimate {
-    /// How it stands to the card; `None` where none was named.
+    /// Whether it fits the GPU; `None` if its memory is unknown.
     pub fn fit(&self) -> Option<Fit> {
         let Band {
             low,

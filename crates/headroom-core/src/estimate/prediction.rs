@@ -1,4 +1,5 @@
-//! One scenario's prediction: the engine runs once for each distinct question, and every answer is read from those runs.
+//! The prediction of one scenario: the engine runs once for each distinct question, and all answers are read from those
+//! runs.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -21,17 +22,17 @@ use headroom_base::units::Bytes;
 use headroom_catalog::{Gpu, ModelEntry};
 use headroom_scenario::{Case, Checkpointing, Problem, Scenario};
 
-/// What a run of one scenario needs. Nothing is computed before it is asked for, and nothing twice.
+/// The prediction of one scenario. Everything is computed lazily, and once.
 #[derive(Debug)]
 pub struct Prediction {
     scenario: Scenario,
-    /// The same with the batches that decide whether it fits, where they are not all alike.
+    /// The same with the batches that decide whether it fits, if batches vary.
     deciding: Option<Scenario>,
     gpu: Option<&'static Gpu>,
     model: Option<&'static ModelEntry>,
-    /// Of the rank that holds most.
+    /// Of the fullest rank.
     first_steps: Once<FirstSteps>,
-    /// The first steps with a note of each tensor's shape and of what saves it.
+    /// The first steps with each tensor's shape and the operations that save it.
     noted_steps: Once<FirstSteps>,
     steady_step: Once<Run>,
     estimate: Once<Estimate>,
@@ -45,7 +46,7 @@ pub struct Prediction {
 /// An instant of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
-    /// When the most is allocated.
+    /// The peak.
     Peak,
     /// An instant of the estimate's timeline, by its index.
     Instant(usize),
@@ -95,7 +96,7 @@ impl Prediction {
         }
     }
 
-    /// The case whose memory decides: with the largest batches, where samples vary.
+    /// The case that decides whether the run fits: with the largest batches, if samples vary.
     fn deciding(&self) -> Case<'_> {
         Case {
             scenario: self.deciding.as_ref().unwrap_or(&self.scenario),
@@ -103,13 +104,13 @@ impl Prediction {
         }
     }
 
-    /// What a training step needs on the rank that holds most; of the largest batch, where samples vary.
+    /// The estimate of a training step on the fullest rank; with the largest batch, if samples vary.
     pub fn estimate(&self) -> Result<&Estimate, Unsupported> {
         self.estimate
             .get(|| self.first_steps()?.estimate(&self.deciding()))
     }
 
-    /// What each rank needs, of those that differ: the stages of a pipeline, and the first and the last shard.
+    /// The memory of each rank that differs: the stages of a pipeline, and the first and the last shard.
     pub fn ranks(&self) -> Result<&[RankMemory], Unsupported> {
         let found = self
             .ranks
@@ -117,7 +118,7 @@ impl Prediction {
         found.map(Vec::as_slice)
     }
 
-    /// What a step with a typical batch needs, where the largest decides.
+    /// The estimate of a typical batch, if the largest decides.
     pub fn typical(&self) -> Result<Option<&Estimate>, Unsupported> {
         let found = self.typical.get(|| {
             let typical = self.deciding.as_ref().and_then(|_| typical(&self.scenario));
@@ -126,7 +127,7 @@ impl Prediction {
         found.map(Option::as_ref)
     }
 
-    /// The tensors that are alive at an instant, the largest group first; none beyond the end of the timeline.
+    /// The groups of tensors alive at an instant, the largest first; empty beyond the end of the timeline.
     pub fn tensors(&self, at: At) -> Result<Vec<TensorGroup>, Unsupported> {
         let FirstSteps { run, peaks, .. } = self.first_steps()?;
         let instant = match at {
@@ -136,7 +137,7 @@ impl Prediction {
         Ok(instant.map_or_else(Vec::new, |instant| explain::groups(&run.trace, &instant)))
     }
 
-    /// The tensors that are alive when the most is allocated, one by one.
+    /// Every tensor that is alive at the peak.
     pub fn alive_at_peak(&self) -> Result<AliveTensors, Unsupported> {
         let FirstSteps { run, peaks, .. } = self.first_steps()?;
         let peak = peaks.highest();
@@ -145,8 +146,8 @@ impl Prediction {
         }))
     }
 
-    /// The tensors that are alive at the instant that is most like tensors of these sizes, which are in order and as the
-    /// allocator rounds them.
+    /// Every tensor that is alive at the instant closest to these sizes, which are sorted and rounded as the allocator
+    /// rounds them.
     pub fn alive_nearest(&self, sizes: &[u64]) -> Result<AliveTensors, Unsupported> {
         let FirstSteps { run, peaks, .. } = self.first_steps()?;
         let nearest = alive::nearest(&run.trace, peaks, sizes);
@@ -155,13 +156,13 @@ impl Prediction {
         }))
     }
 
-    /// What is allocated at each instant of the estimate's timeline, by category.
+    /// Allocated memory at each instant of the estimate's timeline, by category.
     pub fn timeline_by_category(&self) -> Result<Vec<Vec<Part<Category>>>, Unsupported> {
         let FirstSteps { run, peaks, .. } = self.first_steps()?;
         Ok(category_timeline::of(&run.trace, peaks))
     }
 
-    /// The tensors that are alive at the peak inside a module, whose path has `*` for numbers; the largest group first.
+    /// The groups of tensors alive at the peak inside a module, whose path has `*` for indices; the largest first.
     pub fn tensors_in(&self, module: &str) -> Result<Vec<TensorDetail>, Unsupported> {
         let FirstSteps { run, peaks, .. } = self.noted_steps.get(|| {
             let fullest = self.first_steps()?.rank;
@@ -171,7 +172,7 @@ impl Prediction {
         Ok(peak.map_or_else(Vec::new, |peak| explain::inside(&run.trace, peak, module)))
     }
 
-    /// The smallest GPU memory on which the steps run; `None` where they run on none.
+    /// The smallest GPU memory on which the steps run; `None` if they run on none.
     pub fn smallest_card(&self) -> Result<Option<SmallestCard>, Unsupported> {
         let found = self.smallest_card.get(|| {
             let FirstSteps { run, peaks, .. } = self.first_steps()?;
@@ -180,8 +181,8 @@ impl Prediction {
         found.copied()
     }
 
-    /// Whether the steps run on a card that is too small for what they would reserve; `None` where they fit, where memory grows
-    /// afterwards, and where it takes too long to find out at once.
+    /// Whether the steps run on a GPU that is too small for what they would reserve; `None` if they fit, if memory grows
+    /// afterwards, or if finding out takes too long.
     pub fn runs_when_refused(&self) -> Option<bool> {
         let estimate = self.estimate().ok()?;
         let short = estimate.fits == Some(false) && estimate.growth == Bytes::ZERO;
@@ -191,15 +192,15 @@ impl Prediction {
 
     /// Many steps with batches of varying size.
     pub fn many_steps(&self, count: usize) -> Result<StepSequence, Unsupported> {
-        batch_sizes::steps(self, count)
+        batch_sizes::steps(&self.case(), || Ok(&self.first_steps()?.run), count)
     }
 
-    /// How long a step takes.
+    /// The duration of a step.
     pub fn step_time(&self) -> Result<StepTime, Unsupported> {
         let found = self.step_time.get(|| {
             let speeds = time::known(&self.case())?;
             let run = self.steady_step()?;
-            // The model's arithmetic is without what checkpoints compute again.
+            // Model FLOPs exclude recomputation.
             let plain = match self.scenario.training.checkpointing {
                 Checkpointing::None | Checkpointing::Offload => None,
                 _ => {
@@ -217,13 +218,13 @@ impl Prediction {
         found.copied()
     }
 
-    /// How long a step takes where nothing is known from these sources.
-    pub fn step_without(&self, left_out: &dyn Fn(&str) -> bool) -> Result<Span, Unsupported> {
+    /// The duration of a step without the measurements of these sources.
+    pub fn step_time_without(&self, left_out: &dyn Fn(&str) -> bool) -> Result<Span, Unsupported> {
         let speeds = time::known_without(&self.case(), left_out)?;
-        Ok(time::pace(self.steady_step()?, &self.case(), &speeds).step())
+        Ok(time::phase_times(self.steady_step()?, &self.case(), &speeds).step())
     }
 
-    /// When the GPUs of a pipeline compute what, of so many micro-batches at most; none where the tape follows no pipeline.
+    /// The schedule of a pipeline, for at most this many micro-batches; `None` if the run has no modelled pipeline.
     pub fn timetable(&self, most: usize) -> Result<Option<Timetable>, Unsupported> {
         if self.steady_step()?.pipeline_parallel < 2 {
             return Ok(None);
@@ -231,7 +232,7 @@ impl Prediction {
         Ok(time::timetable(&self.case(), &self.step_time()?, most))
     }
 
-    /// The names of the kernels of a step, each once; not what takes the program time alone.
+    /// The distinct kernel names of a step, without pure CPU work.
     pub fn kernels(&self) -> Result<Vec<&'static str>, Unsupported> {
         let mut names: Vec<&'static str> = Vec::new();
         for kernel in &self.steady_step()?.trace.kernels {
@@ -242,19 +243,19 @@ impl Prediction {
         Ok(names)
     }
 
-    /// Settings that run and are most likely a mistake, names that match nothing among them.
+    /// Settings that run but are most likely mistakes, such as names that match nothing.
     pub fn warnings(&self) -> &[Problem] {
         let found = self.warnings.get(|| Ok(names::warnings(&self.case())));
         found.map_or(&[], Vec::as_slice)
     }
 
-    /// The first steps of the rank that holds most.
+    /// The first steps of the fullest rank.
     pub(super) fn first_steps(&self) -> Result<&FirstSteps, Unsupported> {
         self.first_steps
             .get(|| ranks::fullest(&self.deciding(), Detail::Kernels))
     }
 
-    /// A step like all later ones, of the rank that decides how long it takes: of a pipeline the last, which has the head.
+    /// A steady-state step of the rank that decides its duration: a pipeline's last, which has the head.
     fn steady_step(&self) -> Result<&Run, Unsupported> {
         let of = |rank| Engine::of(&self.case().on(rank))?.steady_step(Detail::Kernels);
         self.steady_step.get(|| {
@@ -267,7 +268,7 @@ impl Prediction {
     }
 }
 
-/// An answer that is worked out once.
+/// A value that is computed once.
 #[derive(Debug)]
 struct Once<T>(OnceLock<Result<T, Unsupported>>);
 

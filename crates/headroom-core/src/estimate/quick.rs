@@ -1,4 +1,4 @@
-//! Peaks without the allocator: a folded trace added up as it stands, a group at a time.
+//! Peaks without the allocator: sums up a folded trace, one group at a time.
 
 use super::Phase;
 use crate::tape::{Sum, Trace};
@@ -9,18 +9,18 @@ pub fn peak(trace: &Trace) -> u64 {
     outline.passes.max(outline.step)
 }
 
-/// What is allocated before and at most in the two halves of a training step, in bytes.
+/// Allocated memory before a training step and the peaks of its two parts, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outline {
     /// Before the first step: weights, buffers, the optimizer's states.
     pub setup: u64,
     /// The batches of a step.
     pub inputs: u64,
-    /// At most before the optimizer's turn.
+    /// The peak before the optimizer update.
     pub passes: u64,
-    /// When the optimizer's turn comes.
+    /// Allocated when the optimizer update starts.
     pub before_step: u64,
-    /// At most in the optimizer's turn.
+    /// The peak of the optimizer update.
     pub step: u64,
     /// Micro-batches run in a step.
     pub micro_batches: u32,

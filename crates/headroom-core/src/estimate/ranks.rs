@@ -1,4 +1,4 @@
-//! The ranks of a job that hold different things: each is followed by itself, and the fullest decides whether the job fits.
+//! The ranks of a job that differ: each is simulated separately, and the fullest decides whether the job fits.
 
 use serde::Serialize;
 
@@ -14,12 +14,12 @@ use headroom_base::mesh::Rank;
 use headroom_base::units::Bytes;
 use headroom_scenario::{Case, Scenario, Schedule};
 
-/// What one rank needs, as do all that stand where it does.
+/// The memory of one rank, and of all ranks at the same position.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RankMemory {
     /// Its stage of the pipeline.
     pub stage: u32,
-    /// Its place among those over which tensors are sharded.
+    /// Its index among the ranks over which tensors are sharded.
     pub shard: u32,
     pub allocated: Band,
     pub reserved: Band,
@@ -49,7 +49,7 @@ impl RankMemory {
         }
     }
 
-    /// Whether it holds noticeably more or less: a thousandth.
+    /// Whether it differs by more than a thousandth.
     fn differs_from(&self, other: &Self) -> bool {
         let differs = |this: Band, other: Band| {
             let (this, other) = (this.expected.get(), other.expected.get());
@@ -65,7 +65,7 @@ pub struct FirstSteps {
     pub rank: Rank,
     pub run: Run,
     pub peaks: Peaks,
-    /// What each stage of the pipeline needs; none where there is no pipeline.
+    /// The memory of each pipeline stage; empty without a pipeline.
     stages: Vec<RankMemory>,
 }
 
@@ -84,35 +84,35 @@ impl FirstSteps {
     }
 }
 
-/// How much is run of a case.
+/// How many micro-batches are simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Extent {
-    /// As many micro-batches as the allocator's blocks take to settle.
-    Usual,
-    /// As few as show every state of the memory.
+enum MicroBatches {
+    /// Enough for the allocator's blocks to reach a steady state.
+    Default,
+    /// As few as reach every state of the memory.
     Fewest,
 }
 
 /// The first steps of this case's rank.
 pub fn first_steps(case: &Case, detail: Detail) -> Result<FirstSteps, Unsupported> {
-    let usual = followed(case, detail, Extent::Usual)?;
+    let usual = simulate(case, detail, MicroBatches::Default)?;
     let steps = match usual {
         Some(steps) => Some(steps),
-        None => followed(case, detail, Extent::Fewest)?,
+        None => simulate(case, detail, MicroBatches::Fewest)?,
     };
     steps.ok_or(Unsupported::TooMuchWork)
 }
 
-/// The first steps, followed so far; none where the allocator would be asked too often.
-fn followed(
+/// Simulates the first steps; `None` if the allocator would get too many requests.
+fn simulate(
     case: &Case,
     detail: Detail,
-    extent: Extent,
+    micro_batches: MicroBatches,
 ) -> Result<Option<FirstSteps>, Unsupported> {
     let engine = Engine::of(case)?;
-    let run = match extent {
-        Extent::Usual => engine.first_steps(detail)?,
-        Extent::Fewest => engine.fewest_first_steps(detail)?,
+    let run = match micro_batches {
+        MicroBatches::Default => engine.first_steps(detail)?,
+        MicroBatches::Fewest => engine.fewest_first_steps(detail)?,
     };
     if work::requests(&run.trace) > work::MOST_REQUESTS {
         return Ok(None);
@@ -127,7 +127,7 @@ fn followed(
     }))
 }
 
-/// The first steps of the rank that holds most: of a pipeline's stages the fullest. Of shards the first is never smaller than
+/// The first steps of the fullest rank: of the fullest pipeline stage, and of the first shard, which is never smaller than
 /// another.
 pub fn fullest(case: &Case, detail: Detail) -> Result<FirstSteps, Unsupported> {
     let mut fullest = first_steps(case, detail)?;
@@ -135,24 +135,24 @@ pub fn fullest(case: &Case, detail: Detail) -> Result<FirstSteps, Unsupported> {
     if count < 2 {
         return Ok(fullest);
     }
-    // The stages that are followed share what one answer may take.
+    // All simulated stages share the work limit of one answer.
     let all = later_stages(count, u32::MAX).count() + 1;
     let affordable = |steps: &FirstSteps| work::MOST_OF_STAGES / work::of(&steps.run.trace).max(1);
-    let mut extent = Extent::Usual;
-    let mut at_an_end = u32::MAX;
+    let mut micro_batches = MicroBatches::Default;
+    let mut stages_at_each_end = u32::MAX;
     if affordable(&fullest) < all {
-        if let Some(fewer) = followed(case, detail, Extent::Fewest)? {
-            extent = Extent::Fewest;
+        if let Some(fewer) = simulate(case, detail, MicroBatches::Fewest)? {
+            micro_batches = MicroBatches::Fewest;
             fullest = fewer;
         }
         let most = affordable(&fullest);
         if most < all {
-            at_an_end = u32::try_from(most / 2).unwrap_or(u32::MAX);
+            stages_at_each_end = u32::try_from(most / 2).unwrap_or(u32::MAX);
         }
     }
     let mut stages = vec![RankMemory::of(fullest.rank, &fullest.estimate(case)?)];
-    for stage in later_stages(count, at_an_end) {
-        let next = followed(&case.on(of_stage(stage)), detail, extent)?;
+    for stage in later_stages(count, stages_at_each_end) {
+        let next = simulate(&case.on(of_stage(stage)), detail, micro_batches)?;
         let next = next.ok_or(Unsupported::TooMuchWork)?;
         stages.push(RankMemory::of(next.rank, &next.estimate(case)?));
         if next.is_fuller_than(&fullest) {
@@ -163,7 +163,7 @@ pub fn fullest(case: &Case, detail: Detail) -> Result<FirstSteps, Unsupported> {
     Ok(fullest)
 }
 
-/// The ranks that differ, given the fullest rank's steps and what they need.
+/// The ranks that differ, given the fullest rank's steps and their estimate.
 pub fn all(
     case: &Case,
     fullest: &FirstSteps,
@@ -197,13 +197,13 @@ pub fn all(
     Ok(ranks)
 }
 
-/// The allocated peak of the fullest rank in a steady step.
+/// The allocated peak of the fullest rank in a steady-state step.
 pub fn quick_peak(case: &Case) -> Result<Bytes, Unsupported> {
     let (mut most, run) = quick_run_of(case)?;
     let count = run.pipeline_parallel;
-    let between = between_that_decide(case.scenario, &run);
+    let middle = middle_stages_to_run(case.scenario, &run);
     for stage in later_stages(count, u32::MAX) {
-        if stage + 1 < count && stage > between {
+        if stage + 1 < count && stage > middle {
             continue;
         }
         most = most.max(quick_peak_of(&case.on(of_stage(stage)))?.0);
@@ -211,7 +211,7 @@ pub fn quick_peak(case: &Case) -> Result<Bytes, Unsupported> {
     Ok(most)
 }
 
-/// The same of this case's rank alone, and how many stages its pipeline has.
+/// The same for this case's rank only, and the number of its pipeline stages.
 pub fn quick_peak_of(case: &Case) -> Result<(Bytes, u32), Unsupported> {
     let (peak, run) = quick_run_of(case)?;
     Ok((peak, run.pipeline_parallel))
@@ -222,10 +222,10 @@ fn quick_run_of(case: &Case) -> Result<(Bytes, Run), Unsupported> {
     Ok((Bytes::new(quick::peak(&run.trace)), run))
 }
 
-/// How many stages between the ends of a pipeline may hold the most. Of like layers none has more of them, or more micro-batches
-/// in flight, than the one before it. The first has an embedding beside what they have, where they have the gradients of what
-/// they were sent; where it has one micro-batch more in flight, that one's layers hold more than these.
-fn between_that_decide(scenario: &Scenario, run: &Run) -> u32 {
+/// How many middle stages of a pipeline can be the fullest. If all layers are alike, no stage has more layers or more
+/// micro-batches in flight than the one before it. The first also has the embedding, the others the gradients of their
+/// received activations; with one more micro-batch in flight, the first's activations outweigh those.
+fn middle_stages_to_run(scenario: &Scenario, run: &Run) -> u32 {
     let (layout, count) = (&scenario.parallel, run.pipeline_parallel);
     let fills = scenario.training.accumulation >= u64::from(count);
     if !run.like_layers || layout.virtual_stages > 1 {
@@ -238,23 +238,23 @@ fn between_that_decide(scenario: &Scenario, run: &Run) -> u32 {
     }
 }
 
-/// What a search over layouts asks of each.
+/// The figures that a search over layouts needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QuickStep {
-    /// The allocated peak of a steady step, of the first or of the last stage.
+    /// The allocated peak of a steady-state step, of the first or the last stage.
     pub peak: Bytes,
     pub step: Span,
-    /// Whether the tape splits the work over all groups of the layout.
+    /// Whether all degrees of the layout are modelled.
     pub is_split: bool,
 }
 
-/// The peak and the time of a steady step of the stages at both ends of the pipeline, where the most is held and done. The last
-/// is not run where the first needs more than there is.
+/// The peak and the duration of a steady-state step of the first and the last pipeline stage, the fullest and the slowest.
+/// The last is skipped if the first already exceeds `allowance`.
 pub fn quick_step(scenario: &Scenario, allowance: Bytes) -> Result<QuickStep, Unsupported> {
     let decides = deciding(scenario);
     let case = Case::of(&decides);
     let speeds = time::known(&case)?;
-    // So many micro-batches show every state of the memory, and stand for the rest.
+    // This many micro-batches reach every state of the memory and represent the rest.
     let mut short = decides.clone().into_owned();
     let enough = match short.parallel.pp {
         0 | 1 => 2,
@@ -264,7 +264,7 @@ pub fn quick_step(scenario: &Scenario, allowance: Bytes) -> Result<QuickStep, Un
     let of_rank = |rank: Rank| {
         let case = case.on(rank);
         let run = Engine::of(&Case::of(&short).on(rank))?.brief_step(Detail::Kernels)?;
-        let step = time::pace(&run, &case, &speeds).step();
+        let step = time::phase_times(&run, &case, &speeds).step();
         let quick = QuickStep {
             peak: Bytes::new(quick::peak(&run.trace)),
             step,
@@ -290,13 +290,14 @@ const fn of_stage(stage: u32) -> Rank {
     Rank { stage, shard: 0 }
 }
 
-/// The stages after the first that are followed. Of very many those in the middle are left out: they have the layers of
-/// their neighbours, and no more micro-batches in flight than the stages before them. So are they where fewer at each end are
-/// affordable.
+/// The stages after the first that are simulated. In very long pipelines those in the middle are skipped: they have the
+/// layers of their neighbours, and no more micro-batches in flight than the stages before them. `affordable` can limit the
+/// number at each end further.
 fn later_stages(count: u32, affordable: u32) -> impl Iterator<Item = u32> {
-    const AT_AN_END: u32 = 16;
-    let at_an_end = affordable.clamp(1, AT_AN_END);
-    (1..count).filter(move |stage| *stage < at_an_end || stage + at_an_end >= count)
+    const MOST_AT_EACH_END: u32 = 16;
+    let stages_at_each_end = affordable.clamp(1, MOST_AT_EACH_END);
+    (1..count)
+        .filter(move |stage| *stage < stages_at_each_end || stage + stages_at_each_end >= count)
 }
 
 #[cfg(test)]
@@ -330,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_that_hold_different_things_are_told_apart() {
+    fn differing_ranks_are_listed() {
         let model = "mb=1 seq=64 model=llama-3.2-1b precision=bf16";
         check(&format!("{model} gpus=1"), &[(0, 0)]);
         check(&format!("{model} gpus=4 par=fsdp2"), &[(0, 0)]);
@@ -342,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn few_micro_batches_show_the_peak_of_all() {
+    fn few_micro_batches_reach_the_peak() {
         let check = |run: &str| {
             let prediction = prediction(run);
             let case = Case::of(prediction.scenario());
@@ -384,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn the_headline_is_that_of_the_fullest_stage() {
+    fn the_headline_is_the_fullest_stages() {
         let check = |checkpointing: &str, fullest: usize| {
             let prediction = prediction(&format!(
                 "model=llama-3.1-8b mb=1 seq=2048 precision=bf16 gpus=4 par=ddp pp=4 accum=4 ckpt={checkpointing}"
@@ -401,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_ends_of_a_long_pipeline_are_followed() {
+    fn only_the_ends_of_a_long_pipeline_are_simulated() {
         let all = |count| later_stages(count, u32::MAX);
         assert_eq!(all(4).collect::<Vec<_>>(), [1, 2, 3]);
         assert_eq!(all(100).count(), 31);

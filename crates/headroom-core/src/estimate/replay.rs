@@ -1,4 +1,4 @@
-//! The requests of a run's steps to the allocator: the first steps once, then a step like all later ones.
+//! The requests of a run's steps to the allocator: the first steps once, then a steady-state step.
 
 use super::Category;
 use super::engine::STEPS;
@@ -15,11 +15,12 @@ pub(super) enum Request {
         bytes: u64,
     },
     Free(u32),
-    /// Frees a storage of the step before.
+    /// Frees a storage of the previous step.
     FreeOld,
 }
 
-/// Sends the requests to the allocator, with handles counted from `first`. `left` is what the step before left.
+/// Sends the requests to the allocator, with handles counted from `first`. `left` are the handles that the previous step
+/// left.
 pub(super) fn replay(
     allocator: &mut Allocator,
     requests: &[Request],
@@ -32,7 +33,7 @@ pub(super) fn replay(
                 allocator.malloc(first.saturating_add(handle), Bytes::new(bytes))?;
             }
             Request::Free(handle) => allocator.free(first.saturating_add(handle)),
-            // Everything left over is freed at about the same time, as a loop rebinds its names.
+            // All leftovers are freed at about the same time, as the loop rebinds its names.
             Request::FreeOld => left.drain(..).for_each(|handle| allocator.free(handle)),
         }
     }
@@ -57,7 +58,7 @@ impl FirstSteps {
         let expansion = Expansion::new(trace);
         let end = begins(trace, steps);
         let mut events = Vec::new();
-        let mut ages = Ages::default();
+        let mut ages = StepsSinceUse::default();
         let mut weights: Vec<(u32, u64)> = Vec::new();
         expansion.setup(|event| {
             ages.follow(trace, event, 0, &mut events);
@@ -90,7 +91,7 @@ impl FirstSteps {
     }
 }
 
-/// A step like all later ones: the last of the run.
+/// A steady-state step: the last of the run.
 #[derive(Debug)]
 pub(super) struct SteadyStep {
     pub events: Vec<Request>,
@@ -103,7 +104,7 @@ impl SteadyStep {
     pub fn of(trace: &Trace) -> Self {
         let expansion = Expansion::new(trace);
         let last = begins(trace, STEPS - 1);
-        let mut ages = Ages::default();
+        let mut ages = StepsSinceUse::default();
         let mut events = Vec::new();
         expansion.setup(|event| ages.follow(trace, event, 1, &mut events));
         expansion.events(0, last, |event| ages.follow(trace, event, 1, &mut events));
@@ -129,20 +130,20 @@ fn begins(trace: &Trace, step: u32) -> usize {
     mark.map_or(trace.events.len(), |mark| mark.at)
 }
 
-/// The age of each handle: 0 if it is not alive or was allocated before the first step.
+/// How many steps ago each handle was allocated: 0 if it is not alive or older than the first step.
 #[derive(Default)]
-struct Ages {
+struct StepsSinceUse {
     of_handle: Vec<u8>,
     /// One more than the highest handle.
     handles: u32,
 }
 
-impl Ages {
+impl StepsSinceUse {
     fn of(&self, handle: u32) -> u8 {
         self.of_handle.get(handle as usize).copied().unwrap_or(0)
     }
 
-    /// Records an event of the given age: freeing a storage of another age is `FreeOld`.
+    /// Records an event of step `age`: freeing a storage of another step is `FreeOld`.
     fn follow(
         &mut self,
         trace: &Trace,

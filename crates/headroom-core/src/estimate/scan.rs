@@ -1,4 +1,4 @@
-//! Reads a trace: how much is allocated at each instant, and what is alive there.
+//! Reads a trace: allocated memory at each instant, and the storages that are alive.
 
 use super::expand::{EventRange, ExpandedEvent, Expansion};
 use super::{Category, Instant, Phase};
@@ -9,7 +9,7 @@ use crate::allocator::{Allocator, Card, Repeats, Settings};
 use crate::tape::{PhaseStart, Scope, Storage, Trace};
 use headroom_base::units::Bytes;
 
-/// About how many instants the timeline of a step is thinned to.
+/// About how many instants the timeline of a step is downsampled to.
 const INSTANTS: usize = 400;
 
 /// The peaks of one phase of one step.
@@ -32,7 +32,7 @@ pub struct Peaks {
     pub phases: Vec<PhasePeak>,
     /// The most that the allocator reserves.
     pub reserved: u64,
-    /// The last step's timeline, thinned to the highest point of each interval, so that no peak is lost.
+    /// The last step's timeline, downsampled to the highest point of each interval, so that no peak is lost.
     points: Vec<Point>,
 }
 
@@ -50,8 +50,8 @@ impl Peaks {
     /// Replays the events through the caching allocator, and counts the blocks it hands out.
     pub fn replayed(trace: &Trace, settings: &Settings) -> Self {
         let expansion = Expansion::with_transient(trace);
-        let mut watch = Watch::new(settings);
-        let follow = |watch: &mut Watch, range: &EventRange| {
+        let mut watch = PeakTracker::new(settings);
+        let follow = |watch: &mut PeakTracker, range: &EventRange| {
             expansion.visit(range, &mut |event| watch.event(event));
         };
         follow(&mut watch, &expansion.before());
@@ -76,7 +76,7 @@ impl Peaks {
         let copied = trace.copied.iter();
         let copied: Vec<Range<usize>> = copied.map(|it| it.from..it.from + it.count).collect();
         let mut repeats = Repeats::new(&copied);
-        // What the last step may be a copy of is drawn as well.
+        // The timeline also covers the steps that the last may be a copy of.
         let of_copy = |phases: &Range<usize>| {
             let copy = trace.phase_starts.get(phases.start)?;
             let original = trace.phase_starts.get(phases.start - phases.len())?;
@@ -154,7 +154,7 @@ impl Peaks {
         Some(PhasePeak { at, bytes, ..phase })
     }
 
-    /// For each instant of the timeline its phase, how many events of it have happened, and what is allocated.
+    /// For each instant of the timeline its phase, the number of events of the phase so far, and the allocated bytes.
     pub(super) fn places(&self) -> impl Iterator<Item = (usize, usize, u64)> {
         let place = |point: &Point| (point.phase, point.at, point.bytes);
         self.points.iter().map(place)
@@ -172,7 +172,7 @@ impl Peaks {
 }
 
 /// Follows the events phase by phase.
-struct Watch {
+struct PeakTracker {
     allocator: Allocator,
     live: u64,
     /// Events of the phase so far.
@@ -186,7 +186,7 @@ struct Watch {
     points: Vec<Point>,
 }
 
-impl Watch {
+impl PeakTracker {
     fn new(settings: &Settings) -> Self {
         let start = Point {
             phase: 0,
@@ -205,7 +205,7 @@ impl Watch {
         }
     }
 
-    /// The timeline keeps only phases that are drawn.
+    /// The timeline keeps only phases that are shown.
     fn begin(&mut self, phase: usize, drawn: bool) {
         self.happened = 0;
         self.peak = Point {
@@ -227,7 +227,7 @@ impl Watch {
         }
     }
 
-    /// The next phases draw the same points as these.
+    /// The next phases have the same points as these.
     fn again(&mut self, phases: Range<usize>) {
         let drawn = self.points.iter();
         let drawn = drawn.filter(|point| phases.contains(&point.phase));
@@ -240,7 +240,7 @@ impl Watch {
         self.points.extend(again);
     }
 
-    /// A card without a limit never refuses.
+    /// An unlimited GPU never runs out of memory.
     #[inline]
     fn event(&mut self, event: ExpandedEvent) {
         let bytes = Bytes::new(event.bytes);
@@ -280,7 +280,7 @@ impl Watch {
 /// Storages alive at an instant, with their numbers of copies.
 pub type Alive = Vec<(u32, u64)>;
 
-/// What is alive at a peak.
+/// Storages alive at a peak.
 pub fn alive_at(trace: &Trace, peak: &PhasePeak) -> Alive {
     let expansion = Expansion::new(trace);
     let mut copies = expansion.copies_after(peak.mark.at, peak.until, peak.at);
@@ -296,7 +296,7 @@ pub fn alive_at(trace: &Trace, peak: &PhasePeak) -> Alive {
         .collect()
 }
 
-/// A row's repeats pass a storage on under two numbers: their counts are added up under one.
+/// A storage carried between repeats has two indices: their counts are added up under one.
 fn settle(trace: &Trace, copies: &mut [i64]) {
     for (received, out) in trace.groups.iter().flat_map(|group| &group.carries) {
         let (received, out) = (*received as usize, *out as usize);
@@ -313,12 +313,12 @@ fn settle(trace: &Trace, copies: &mut [i64]) {
     }
 }
 
-/// Bytes of what is alive by category.
+/// Live bytes by category.
 pub fn by_category(trace: &Trace, alive: &Alive) -> BTreeMap<Category, u64> {
     sums(trace, alive, |storage| storage.category)
 }
 
-/// Bytes of what is alive by the module it belongs to.
+/// Live bytes by module.
 pub fn by_module(trace: &Trace, alive: &Alive) -> BTreeMap<String, u64> {
     let by_scope: BTreeMap<Scope, u64> = sums(trace, alive, |storage| trace.source(storage).scope);
     let mut all = BTreeMap::new();

@@ -1,12 +1,12 @@
-//! Sizes of samples that vary: how large the batches of an epoch get, and how often.
+//! Varying sample sizes: how large the batches of an epoch get, and how often.
 //!
-//! Sizes are taken as log-normal, which lengths of texts and of graphs are near, through the mean and the 95th
-//! percentile, and cut off at the largest. Sums of a batch are taken as log-normal of the same mean and variance
-//! (L. Fenton, IRE Transactions on Communications Systems 8, 1960).
+//! Sizes are modelled as log-normal, as lengths of texts and graphs roughly are, fitted to the mean and the 95th percentile
+//! and cut off at the maximum. Sums of a batch are modelled as log-normal with the same mean and variance (L. Fenton, IRE
+//! Transactions on Communications Systems 8, 1960).
 
 use headroom_scenario::{Data, Distribution};
 
-/// How samples of varying size are collated into a batch.
+/// How samples of varying size are collated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Collation {
     /// Graphs: a batch is as large as all its samples together.
@@ -20,7 +20,7 @@ pub enum Collation {
 pub struct SizeDistribution {
     mean: f64,
     max: f64,
-    /// What a batch of graphs may hold.
+    /// The budget of a batch of graphs.
     budget: f64,
     /// The standard deviation of the logarithm.
     sigma: f64,
@@ -30,14 +30,14 @@ pub struct SizeDistribution {
 const Z95: f64 = 1.644_853_6;
 
 impl SizeDistribution {
-    /// What the data says of its samples' sizes, where they vary and their mean is known.
+    /// The distribution of the data's sample sizes, if they vary and their mean is known.
     pub fn of(data: &Data) -> Option<Self> {
         if data.distribution != Distribution::Varying || data.mean == 0 {
             return None;
         }
         let mean = data.mean as f64;
         let p95 = (data.p95 as f64).max(mean);
-        // ln(p95 / mean) = z * sigma - sigma^2 / 2; beyond the parabola's top no sigma reaches so far.
+        // ln(p95 / mean) = z * sigma - sigma^2 / 2; no sigma reaches beyond the parabola's maximum.
         let under = Z95 * Z95 - 2.0 * (p95 / mean).ln();
         let sigma = Z95 - under.max(0.0).sqrt();
         let max = if data.max == 0 {
@@ -57,23 +57,23 @@ impl SizeDistribution {
         })
     }
 
-    /// The size of a batch that holds what `batch` average samples hold, or that is as long as an average sample.
+    /// The size of a batch of `batch` average samples, or the length of an average sample.
     pub fn typical(&self, batch: u64, collation: Collation) -> f64 {
         self.of_all(batch, collation).mean
     }
 
-    /// The size that one batch in twenty exceeds.
+    /// The 95th percentile of batch sizes.
     pub fn p95(&self, batch: u64, collation: Collation) -> f64 {
         match collation {
             Collation::Concatenated => self.of_all(batch, collation).quantile(Z95),
-            // All samples of the batch are below a length with the chance of one to the power of their number.
+            // P(all samples of the batch are shorter) = P(one is shorter) ^ their number.
             Collation::Padded => {
                 self.quantile(tail_inverse(1.0 - 0.95_f64.powf(1.0 / batch.max(1) as f64)))
             }
         }
     }
 
-    /// The size of a batch that is larger than this share of all.
+    /// The quantile of batch sizes at this share.
     pub fn at(&self, share: f64, batch: u64, collation: Collation) -> f64 {
         let share = share.clamp(0.0, 1.0);
         match collation {
@@ -88,8 +88,8 @@ impl SizeDistribution {
         }
     }
 
-    /// The size that no batch exceeds: as if its samples were all the largest.
-    pub fn worst(&self, batch: u64, collation: Collation) -> Option<f64> {
+    /// The maximum batch size: all samples are the largest.
+    pub fn maximum(&self, batch: u64, collation: Collation) -> Option<f64> {
         let largest = self.max.is_finite().then_some(self.max)?;
         Some(match collation {
             Collation::Concatenated => (largest * batch as f64).min(self.budget),
@@ -97,7 +97,7 @@ impl SizeDistribution {
         })
     }
 
-    /// The chance that a batch is larger than `size`.
+    /// The probability that a batch is larger than `size`.
     pub fn chance_above(&self, size: f64, batch: u64, collation: Collation) -> f64 {
         let all = self.of_all(batch, collation);
         if size >= all.max {
@@ -139,13 +139,13 @@ impl SizeDistribution {
     }
 }
 
-/// The chance that something of chance `each` happens in one of `times` tries.
+/// The probability of at least one event in `times` tries of probability `each`.
 pub fn at_least_once(each: f64, times: f64) -> f64 {
     1.0 - (1.0 - each.clamp(0.0, 1.0)).powf(times)
 }
 
-/// The chance of a normal variable above `z` (the complementary error function of W. Press and others, Numerical
-/// Recipes, section 6.2; its relative error is below 1.2e-7).
+/// The probability of a standard normal variable above `z` (the complementary error function of W. Press and others,
+/// Numerical Recipes, section 6.2; its relative error is below 1.2e-7).
 fn tail(z: f64) -> f64 {
     const COEFFICIENTS: [f64; 10] = [
         -1.265_512_23,
@@ -166,7 +166,7 @@ fn tail(z: f64) -> f64 {
     if z >= 0.0 { upper } else { 1.0 - upper }
 }
 
-/// The `z` above which a normal variable is with this chance, by halving.
+/// The `z` that a standard normal variable exceeds with this probability, by bisection.
 fn tail_inverse(chance: f64) -> f64 {
     let (mut low, mut high) = (-9.0, 9.0);
     for _ in 0..60 {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn chances_are_the_normal_distributions() {
+    fn probabilities_match_the_normal_distribution() {
         near(tail(0.0), 0.5, 1e-6);
         near(tail(1.0), 0.158_655, 1e-6);
         near(tail(-2.0), 0.977_25, 1e-5);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_met() {
+    fn percentiles_are_reproduced() {
         let sizes = sizes(20_000, 55_000, 182_312);
         near(sizes.p95(1, Collation::Concatenated), 55_000.0, 60.0);
         near(sizes.p95(1, Collation::Padded), 55_000.0, 60.0);
@@ -228,8 +228,8 @@ mod tests {
             sizes.p95(8, Collation::Padded),
             60.0,
         );
-        assert_eq!(sizes.worst(2, Collation::Concatenated), Some(364_624.0));
-        assert_eq!(sizes.worst(2, Collation::Padded), Some(182_312.0));
+        assert_eq!(sizes.maximum(2, Collation::Concatenated), Some(364_624.0));
+        assert_eq!(sizes.maximum(2, Collation::Padded), Some(182_312.0));
         near(
             sizes.chance_above(364_624.0, 2, Collation::Concatenated),
             0.0,
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn larger_batches_are_larger_and_relatively_more_alike() {
+    fn larger_batches_vary_relatively_less() {
         let sizes = sizes(500, 1_500, 4_096);
         for collation in [Collation::Concatenated, Collation::Padded] {
             for batch in 1..20 {
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_varies_where_nothing_is_said_and_odd_numbers_do_no_harm() {
+    fn invalid_distributions_are_ignored() {
         assert_eq!(SizeDistribution::of(&Data::default()), None);
         for (mean, p95, max) in [(1, 0, 0), (5, 5, 5), (1, 1_000_000, 1), (100, 99, 98)] {
             let sizes = sizes(mean, p95, max);

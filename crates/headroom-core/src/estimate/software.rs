@@ -1,11 +1,11 @@
-//! From the versions a scenario names to the rules that hold in them.
+//! From a scenario's software versions to the rules of those versions.
 
 use crate::nets::{Libraries, Logits};
 use crate::tape::{AdamStep, Torch};
 use headroom_catalog as catalog;
 use headroom_scenario::{Stack, Trainer};
 
-/// The rules of PyTorch in its version, by the catalogue's table of stacks.
+/// The rules of the scenario's PyTorch version, from the catalogue's table of stacks.
 pub fn torch(stack: &Stack) -> Torch {
     if *stack == Stack::default() {
         return Torch::default();
@@ -23,7 +23,7 @@ pub fn torch(stack: &Stack) -> Torch {
     }
 }
 
-/// The rules of the libraries in their versions, by the same table.
+/// The rules of the libraries' versions, from the same table.
 pub fn libraries(stack: &Stack) -> Libraries {
     if *stack == Stack::default() {
         return Libraries::NEWEST;
@@ -52,7 +52,7 @@ pub fn libraries(stack: &Stack) -> Libraries {
     }
 }
 
-/// The table's value of a rule in a version; empty where it has none.
+/// The table's value of a rule in a version; empty if there is none.
 fn value(library: &str, version: (u8, u8), key: &str) -> &'static str {
     let fact = catalog::stack(library).and_then(|library| library.fact(key, version));
     fact.map_or("", |fact| fact.value)
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn four_bit_layers_kept_their_input_once() {
+    fn four_bit_layers_save_their_input_once() {
         let keeps = |bitsandbytes| {
             let stack = Stack {
                 bitsandbytes,
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn bigcode_kept_each_layer_s_whole_product_while_it_was_checkpointed() {
+    fn bigcode_keeps_each_layers_fused_projection_when_checkpointed() {
         let forward = |transformers, use_cache| {
             let mut scenario = Scenario::default();
             scenario.model.id = "santacoder".into();

@@ -1,57 +1,58 @@
-//! How far predictions may be off, from comparisons of the same runs on real cards.
+//! The uncertainty of predictions, from comparisons with the same runs on real GPUs.
 
 use serde::Serialize;
 
 use super::{Band, device};
+use crate::step::Run;
 use headroom_base::order::sorted;
 use headroom_base::units::Bytes;
 use headroom_catalog::NamedOverhead;
 use headroom_scenario::Case;
 
-/// What is not known of a run, or not modelled.
+/// What is unknown about a run, or not modelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each is a doubt of its own, with a width of its own"
+    reason = "each is an independent source with its own width"
 )]
-pub struct Doubts {
+pub struct UncertaintySources {
     /// Convolutions, whose cuDNN workspaces are not modelled.
     pub convolutions: bool,
-    /// What counts is what the allocator reserved, which depends on all that the process did before.
+    /// The figure is reserved memory, which depends on everything the process did before.
     pub reserved: bool,
-    /// What counts is what the driver shows: contexts and libraries come on top.
+    /// The figure is the driver's, which includes contexts and libraries.
     pub driver: bool,
-    /// The versions of the software are not known.
+    /// The software versions are unknown.
     pub unnamed_software: bool,
-    /// Torch before 2.4, some of whose 16-bit kernels keep more.
+    /// Torch before 2.4, some of whose 16-bit kernels save more.
     pub older_torch: bool,
-    /// Layers compiled by `torch.compile`, which keep what products and attention need and make the rest again.
+    /// Layers compiled by `torch.compile`, which save the inputs of products and attention and recompute the rest.
     pub compiled: bool,
-    /// Another adapter, quantiser or attention stands in for the one that was used, or tokens are taken to be shared
-    /// evenly between experts.
+    /// A similar adapter, quantizer or attention is modelled instead of the one used, or tokens are assumed to be spread
+    /// evenly over experts.
     pub stand_in: bool,
-    /// The sequence length is a limit, which samples may not reach.
+    /// The sequence length is an upper limit that samples may not reach.
     pub longest: bool,
-    /// Evaluations ran in the same process, and count.
+    /// Evaluations in the same process are included in the figure.
     pub evaluations: bool,
-    /// Operations of a recorded model for which only their results are counted.
-    pub unruled: bool,
+    /// A recorded model has operations of which only the outputs are counted.
+    pub kernels_without_model: bool,
 }
 
-/// One source of doubt: how far it may move what the driver shows, and what would settle it.
+/// One term of the device range, and how to narrow it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Doubt {
     pub about: &'static str,
-    /// How much less there may be.
+    /// How much lower the figure may be.
     pub below: Bytes,
-    /// How much more.
+    /// How much higher.
     pub above: Bytes,
     pub settled_by: &'static str,
 }
 
 impl Doubt {
-    /// Those that the range of what the driver shows is made of, the widest first: what is reserved, and what comes on top.
-    pub(super) fn all(doubts: Doubts, reserved: Bytes, case: &Case) -> Vec<Self> {
+    /// The terms of the device range, widest first: of reserved memory, then of memory outside the allocator.
+    pub(super) fn all(doubts: UncertaintySources, reserved: Bytes, case: &Case) -> Vec<Self> {
         let reserved = doubts
             .widths()
             .filter(|width| width.applies)
@@ -61,25 +62,25 @@ impl Doubt {
                 above: reserved.scale(width.above),
                 settled_by: width.settled_by,
             });
-        let besides = device::overheads(case).into_iter().map(Self::besides);
+        let overheads = device::overheads(case).into_iter().map(Self::of_overhead);
         let width = |doubt: &Self| doubt.below + doubt.above;
-        let all = reserved.chain(besides);
+        let all = reserved.chain(overheads);
         let all = all.filter(|doubt| width(doubt) > Bytes::ZERO);
         sorted(all, |a, b| width(b).cmp(&width(a)))
     }
 
-    fn besides(part: NamedOverhead) -> Self {
+    fn of_overhead(part: NamedOverhead) -> Self {
         let NamedOverhead { what, overhead } = part;
         Self {
             about: what,
             below: overhead.expected - overhead.low,
             above: overhead.high - overhead.expected,
-            settled_by: "nvidia-smi less torch.cuda.memory_reserved in a process that has done one step",
+            settled_by: "nvidia-smi minus torch.cuda.memory_reserved() after one step",
         }
     }
 }
 
-/// How wide a doubt is, as shares of what is reserved.
+/// The width of one source, as shares of reserved memory.
 struct Width {
     applies: bool,
     below: f64,
@@ -93,17 +94,23 @@ struct Width {
 pub struct Uncertainty {
     below: f64,
     above: f64,
-    convolutions: bool,
 }
 
-impl Doubts {
-    /// What is in doubt for a scenario's network.
-    pub fn of(architecture: &str) -> Self {
-        let convolutions = ["tv", "timm", "unet", "resnet", "convnext"]
-            .iter()
-            .any(|name| architecture.starts_with(name));
+impl UncertaintySources {
+    /// The sources that depend on a run's network. A transformer's patch embedding is a convolution too, but too small for
+    /// its workspace to matter.
+    pub fn of(run: &Run) -> Self {
+        const NOTICEABLE: f64 = 0.1;
+        let (mut all, mut convolved) = (0.0, 0.0);
+        for kernel in &run.trace.kernels {
+            let flops = kernel.flops * f64::from(kernel.times);
+            all += flops;
+            if kernel.op.starts_with("convolution") {
+                convolved += flops;
+            }
+        }
         Self {
-            convolutions,
+            convolutions: convolved > NOTICEABLE * all,
             ..Self::default()
         }
     }
@@ -111,7 +118,7 @@ impl Doubts {
     /// All widths, whether they apply or not.
     fn widths(self) -> impl Iterator<Item = Width> {
         const PROBE: &str = "a probe log of one run (headroom probe)";
-        const VERSIONS: &str = "naming the versions (stack.torch, stack.transformers)";
+        const VERSIONS: &str = "setting the versions (stack.torch, stack.transformers)";
         let width = |applies, below, above, about, settled_by| Width {
             applies,
             below,
@@ -120,33 +127,39 @@ impl Doubts {
             settled_by,
         };
         [
-            width(true, 0.005, 0.005, "what single kernels take", PROBE),
+            width(
+                true,
+                0.005,
+                0.005,
+                "scratch memory of individual kernels",
+                PROBE,
+            ),
             width(
                 self.convolutions,
                 0.0,
                 0.115,
-                "workspaces that cuDNN takes for convolutions",
+                "cuDNN's workspaces for convolutions",
                 PROBE,
             ),
             width(
                 self.reserved,
                 0.04,
                 0.04,
-                "what the program did before, which the allocator's blocks remember",
+                "allocator state left by earlier work of the process",
                 PROBE,
             ),
             width(
                 self.driver,
                 0.06,
                 0.06,
-                "contexts and libraries, where only the driver was asked",
-                "torch.cuda.max_memory_reserved of the same run",
+                "CUDA context and libraries (only nvidia-smi was read)",
+                "torch.cuda.max_memory_reserved() of the same run",
             ),
             width(
                 self.unnamed_software,
                 0.03,
                 0.03,
-                "versions of the software",
+                "unknown software versions",
                 VERSIONS,
             ),
             width(
@@ -156,20 +169,26 @@ impl Doubts {
                 "16-bit kernels of torch before 2.4",
                 PROBE,
             ),
-            width(self.compiled, 0.3, 0.05, "what compiled layers keep", PROBE),
+            width(
+                self.compiled,
+                0.3,
+                0.05,
+                "activations saved by compiled layers",
+                PROBE,
+            ),
             width(
                 self.stand_in,
                 0.05,
                 0.10,
-                "what stands in for an adapter, a quantiser or an attention that is not modelled",
+                "an adapter, quantizer or attention that is approximated by a similar one",
                 PROBE,
             ),
             width(
                 self.longest,
                 0.05,
                 0.0,
-                "how long samples are below the limit",
-                "the data set's lengths (data.distribution)",
+                "sample lengths below the limit",
+                "the dataset's length distribution (data.mean, data.p95)",
             ),
             width(
                 self.evaluations,
@@ -179,36 +198,47 @@ impl Doubts {
                 "runtime.eval_batch",
             ),
             width(
-                self.unruled,
+                self.kernels_without_model,
                 0.0,
                 0.05,
-                "recorded operations of which only results are counted",
+                "recorded operations of which only the outputs are counted",
                 PROBE,
             ),
         ]
         .into_iter()
     }
 
-    /// The ranges of what is allocated and of what is reserved.
+    /// What the figures leave out, whatever the scenario.
+    pub fn not_modelled(self) -> Vec<String> {
+        let mut all = vec!["memory of other processes on the same GPU".to_string()];
+        if !self.compiled {
+            all.push("torch.compile: the run is predicted as eager (training.compile)".into());
+        }
+        if self.convolutions {
+            all.push("cuDNN's workspaces for convolutions".into());
+        }
+        all
+    }
+
+    /// The ranges of allocated and reserved memory.
     pub fn bands(self, allocated: Bytes, reserved: Bytes) -> [Band; 2] {
         let of_reserved = Self {
             reserved: true,
             ..self
         };
         let allocated = self.uncertainty().band(allocated);
-        // More is in doubt of what is reserved, yet it is never less than what is allocated.
+        // Reserved memory is less certain, but never below allocated memory.
         let reserved = of_reserved.uncertainty().band(reserved);
         [allocated, reserved.at_least(allocated)]
     }
 
-    /// The widths that apply, added up. Published runs re-run with the software matched differ by 0.05 % in the median and
-    /// by 0.5 % at most (docs/accuracy.md); the other widths are from the same comparisons:
-    /// convolutions -0..+12 %, reserved with a script not known ±4 %, the driver's figure ±10 % at most of which reserved
-    /// is a part, software not known ±3 %, 16 bits on older torch -0.5..+5 %. What a compiled layer keeps is
-    /// between its products' inputs alone, about half of what layers keep, and everything; what stands in
-    /// for an adapter keeps between a frozen layer's nothing and a further copy of each input; an evaluation's blocks stay
-    /// reserved; samples padded to the longest of a batch may all be shorter than the limit; a kernel without a rule may take
-    /// as much again as sorting and scattering kernels do that have one.
+    /// The sum of the widths that apply. Published runs re-run with the software matched differ by 0.05 % in the median and
+    /// by 0.5 % at most (docs/accuracy.md); the other widths are from the same comparisons: convolutions -0..+12 %,
+    /// reserved with an unknown script ±4 %, the driver's figure ±10 % including reserved, unknown software ±3 %, 16 bits
+    /// on older torch -0.5..+5 %. A compiled layer saves between only its products' inputs, about half of an eager layer's,
+    /// and everything; an approximated adapter saves between nothing, as a frozen layer, and one more copy of each input;
+    /// an evaluation's blocks stay reserved; samples padded to the longest of a batch may all be shorter than the limit; a
+    /// kernel that is not modelled may need as much scratch memory as the modelled sorts and scatters.
     pub fn uncertainty(self) -> Uncertainty {
         let (mut below, mut above) = (0.0, 0.0);
         for width in self.widths().filter(|width| width.applies) {
@@ -218,7 +248,6 @@ impl Doubts {
         Uncertainty {
             below: 1.0 - below,
             above: 1.0 + above,
-            convolutions: self.convolutions,
         }
     }
 }
@@ -231,18 +260,6 @@ impl Uncertainty {
             high: expected.scale(self.above),
         }
     }
-
-    pub fn not_modelled(self) -> Vec<String> {
-        let mut all = vec![
-            "memory of other processes on the same GPU".to_string(),
-            "torch.compile, whose fused kernels keep other tensors for backward than these"
-                .to_string(),
-        ];
-        if self.convolutions {
-            all.push("workspaces that cuDNN takes for convolutions".into());
-        }
-        all
-    }
 }
 
 #[cfg(test)]
@@ -254,20 +271,28 @@ mod tests {
     use headroom_scenario::{Scenario, settings};
 
     #[track_caller]
-    fn check(doubts: Doubts, low: u64, high: u64) {
+    fn check(doubts: UncertaintySources, low: u64, high: u64) {
         let band = doubts.uncertainty().band(Bytes::new(1000));
         let near = |bytes: Bytes, expected: u64| bytes.get().abs_diff(expected) <= 1;
         assert!(near(band.low, low) && near(band.high, high), "{band:?}");
     }
 
     #[test]
-    fn doubts_add_up() {
-        let none = Doubts::default();
+    fn sources_of_uncertainty_add_up() {
+        let none = UncertaintySources::default();
         check(none, 995, 1005);
-        check(Doubts::of("tv:resnet50"), 995, 1120);
+        let convolutions = true;
+        check(
+            UncertaintySources {
+                convolutions,
+                ..none
+            },
+            995,
+            1120,
+        );
         let reserved = true;
-        check(Doubts { reserved, ..none }, 955, 1045);
-        let compiled = Doubts {
+        check(UncertaintySources { reserved, ..none }, 955, 1045);
+        let compiled = UncertaintySources {
             reserved,
             compiled: true,
             ..none
@@ -275,8 +300,46 @@ mod tests {
         check(compiled, 655, 1095);
     }
 
+    /// What is said not to be modelled, in which one thing is looked for.
+    #[track_caller]
+    fn is_not_modelled(changes: &[(&str, &str)], what: &str) -> bool {
+        let mut scenario = Scenario::default();
+        for (name, value) in changes {
+            settings::set(&mut scenario, name, value).unwrap();
+        }
+        let found = estimate(&scenario).unwrap();
+        found.not_modelled.iter().any(|line| line.contains(what))
+    }
+
     #[test]
-    fn doubts_are_what_the_range_is_made_of() {
+    fn convolutional_networks_have_cudnn_workspaces() {
+        let cudnn =
+            |model| is_not_modelled(&[("model", model), ("mb", "2"), ("seq", "1")], "cuDNN");
+        for model in [
+            "vgg-16",
+            "efficientnet-b0",
+            "mobilenetv3-large",
+            "resnet-50",
+        ] {
+            assert!(cudnn(model), "{model}");
+        }
+        for model in ["vit-b16", "gpt2"] {
+            assert!(!cudnn(model), "{model}");
+        }
+    }
+
+    #[test]
+    fn compiled_runs_do_not_list_compile_as_unmodelled() {
+        let compiled = |how| {
+            let layers = ("dims", "layers=2");
+            is_not_modelled(&[layers, ("training.compile", how)], "torch.compile")
+        };
+        assert!(compiled("none"));
+        assert!(!compiled("model"));
+    }
+
+    #[test]
+    fn the_device_range_is_the_sum_of_its_sources() {
         for (name, value) in [("model", "gpt2"), ("model", "resnet-50"), ("gpus", "8")] {
             let mut scenario = Scenario::default();
             settings::set(&mut scenario, name, value).unwrap();

@@ -5,12 +5,12 @@ use std::fmt;
 use crate::nets::ModelError;
 use headroom_scenario::Problem;
 
-/// The reason why a question about a scenario has no answer.
+/// The reason why a scenario has no estimate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unsupported {
     /// `model.id` names no entry of the catalogue.
     UnknownModel(String),
-    /// The model is not built, or does not run on batches like these.
+    /// The model cannot be built, or does not run on such batches.
     Model(ModelError),
     /// A size that the model does not have.
     NoSize(String),
@@ -18,17 +18,17 @@ pub enum Unsupported {
     Network(Problem),
     /// The file of a recorded model is not valid.
     Recording(String),
-    /// The recorded graph of a catalogue's model, by its id, is not here yet.
+    /// The recorded graph of the catalogue's model with this id is not loaded yet.
     GraphAbsent(&'static str),
     /// A setting that is not valid.
     Setting(Problem),
-    /// No parameter is left to train: a run without gradients says nothing about training.
+    /// No parameter is trainable: a run without gradients is no training run.
     NothingTrained(Problem),
-    /// Its steps are too long to be followed tensor by tensor.
+    /// Its steps are too long to be simulated tensor by tensor.
     TooMuchWork,
-    /// The memory of the GPU is neither listed nor given.
+    /// The GPU's memory is neither in the catalogue nor set.
     UnknownMemory,
-    /// The speed of the GPU, by its id, is neither listed nor given.
+    /// The speed of the GPU with this id is neither in the catalogue nor set.
     UnknownSpeed(String),
 }
 
@@ -43,15 +43,15 @@ impl fmt::Display for Unsupported {
             Self::Network(problem) | Self::Setting(problem) => problem.fmt(f),
             Self::NothingTrained(problem) => write!(f, "nothing is trained: {problem}"),
             Self::TooMuchWork => f.write_str(
-                "a step of this run makes too many tensors to follow them all: give it fewer layers, passes or micro-batches, \
-                 or shorter sequences where each position is a step",
+                "a step of this run creates too many tensors to simulate: use fewer layers, passes or micro-batches, or \
+                 shorter sequences for a recurrent model",
             ),
             Self::UnknownMemory => {
-                f.write_str("the GPU's memory is not known, so nothing can be said to fit")
+                f.write_str("the GPU's memory is unknown: set hardware.memory_mib")
             }
             Self::UnknownSpeed(gpu) => write!(
                 f,
-                "the speed of {gpu} is not known: give hardware.tflops and hardware.bandwidth"
+                "the speed of {gpu} is unknown: set hardware.tflops and hardware.bandwidth"
             ),
         }
     }

@@ -1,10 +1,10 @@
-//! vLLM in the process that trains, on the same card.
+//! vLLM in the training process, on the same GPU.
 
 use super::device;
 use headroom_base::units::Bytes;
 use headroom_scenario::{Case, Objective, Sampler};
 
-/// Whether vLLM samples on the card that trains.
+/// Whether vLLM runs on the training GPU.
 fn samples(case: &Case) -> bool {
     let task = &case.scenario.training.task;
     let objective = matches!(
@@ -14,8 +14,8 @@ fn samples(case: &Case) -> bool {
     objective && task.sampler == Sampler::Vllm
 }
 
-/// What it takes: its share of all of the card's memory (`gpu_memory_utilization`).
-pub(super) fn taken(case: &Case) -> u64 {
+/// The memory it takes: its share of the GPU's total (`gpu_memory_utilization`).
+pub(super) fn reserved_bytes(case: &Case) -> u64 {
     if !samples(case) {
         return 0;
     }
@@ -23,8 +23,8 @@ pub(super) fn taken(case: &Case) -> u64 {
     (whole as f64 * case.scenario.training.task.vllm_share) as u64
 }
 
-/// The smallest share, in twentieths of the card, that holds the weights in 16 bits and as much again for its cache and its
-/// passes; `None` where vLLM is elsewhere, or where the card or the model is not known.
+/// The smallest share, in twentieths of the GPU, that holds the weights in 16 bits and as much again for its cache and
+/// activations; `None` if vLLM runs elsewhere, or the GPU or the model is unknown.
 pub fn least_vllm_share(case: &Case) -> Option<f64> {
     const PARTS: f64 = 20.0;
     let weights = case.listed_model()?.parameters.saturating_mul(2);

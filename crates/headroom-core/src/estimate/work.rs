@@ -1,23 +1,23 @@
-//! How much work an answer is: counted, for a clock says something else on every machine, and refused or left out where it is too
-//! much. The limits are set for a quarter of a second and 64 MiB an answer; a slow machine takes longer for the same count.
+//! Limits on the work of an answer, counted instead of timed, so that every machine gives the same answer. They are set for
+//! about a quarter of a second and 64 MiB per answer.
 
 use super::Expansion;
 use crate::tape::Trace;
 
-/// Requests to the allocator in one replay, each layer's told.
+/// The most requests to the allocator in one replay, with layers unfolded.
 pub const MOST_REQUESTS: usize = 1_200_000;
 
-/// Work of a run and of the search for the smallest card that it completes on.
+/// The most work of a run and of the search for the smallest GPU on which it completes.
 pub const MOST_OF_ANSWER: usize = 4_500_000;
 
-/// Work of all stages of a pipeline together.
+/// The most work of all pipeline stages together.
 pub const MOST_OF_STAGES: usize = 1_000_000;
 
-/// Work of a rank beside which another shard's is told, which holds no more.
+/// The most work of a rank for which another shard is simulated too; that holds no more.
 pub const MOST_OF_SHARDS: usize = 1_500_000;
 
-/// What the allocator is asked in a replay. What was copied is asked once, if it leaves the allocator as it found it, which it does
-/// from the second micro-batch or step on.
+/// Requests to the allocator in a replay. A copied part counts once if it leaves the allocator's state unchanged, which it
+/// does from the second micro-batch or step on.
 pub fn requests(trace: &Trace) -> usize {
     let expansion = Expansion::new(trace);
     let begins = |phase: usize| {
@@ -28,7 +28,7 @@ pub fn requests(trace: &Trace) -> usize {
     let mut from = 0;
     for copied in &trace.copied {
         let (begin, end) = (begins(copied.from), begins(copied.from + copied.count));
-        // One inside another is left out with it.
+        // A copy inside another is skipped with it.
         if begin >= from {
             all += expansion.count(from, begin);
             from = end;
@@ -37,7 +37,7 @@ pub fn requests(trace: &Trace) -> usize {
     all + expansion.count(from, trace.events.len())
 }
 
-/// The same with what it takes to make the trace: a tensor costs as much as some eight requests.
+/// The same including the cost of recording the trace: a tensor costs about eight requests.
 pub fn of(trace: &Trace) -> usize {
     const OF_A_TENSOR: usize = 8;
     requests(trace) + OF_A_TENSOR * trace.storages.len()
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
     use crate::allocator::counting::take_asked;
     use crate::estimate::Prediction;
-    use crate::estimate::engine::counting::take_made;
+    use crate::estimate::engine::counting::take_counts;
     use headroom_catalog as catalog;
     use headroom_scenario::settings::{self, ValueType};
     use headroom_scenario::{Scenario, presets};
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_copied_is_no_work() {
+    fn copies_do_not_count_as_work() {
         let of = |accumulation: &str| {
             let prediction = Prediction::new(with("gpt2", &[("accum", accumulation)]));
             requests(&prediction.first_steps().unwrap().run.trace)
@@ -80,11 +80,11 @@ mod tests {
 
     /// What one answer of `headroom estimate` took: storages made, memory asked of the allocator, bytes of the largest trace.
     fn counted(scenario: Scenario) -> Option<[usize; 3]> {
-        let _ = (take_made(), take_asked());
+        let _ = (take_counts(), take_asked());
         let prediction = Prediction::new(scenario);
         let answered = prediction.estimate().is_ok();
         let _ = (prediction.smallest_card(), prediction.ranks());
-        let ((made, bytes), asked) = (take_made(), take_asked());
+        let ((made, bytes), asked) = (take_counts(), take_asked());
         answered.then_some([made, asked, bytes])
     }
 
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn no_admitted_scenario_takes_more_work_than_a_quarter_of_a_second_allows() {
+    fn accepted_scenarios_stay_within_the_work_limit() {
         let pipeline = [
             ("gpus", "16"),
             ("par", "ddp"),

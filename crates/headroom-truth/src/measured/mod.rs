@@ -18,7 +18,7 @@ use super::record::Mixed;
 use super::score::{self, GIB, Row};
 use headroom_base::units::Bytes;
 use headroom_core::allocator::Settings;
-use headroom_core::estimate::{Band, Doubts, Peaks, software};
+use headroom_core::estimate::{Band, Peaks, UncertaintySources, software};
 use headroom_core::parallel::World;
 use headroom_core::step::{self, RunPlan};
 use headroom_core::tape::Machine;
@@ -198,7 +198,7 @@ fn kind(record: &Record, counts: Counts) -> Option<&'static str> {
 }
 
 /// What a record leaves open.
-fn doubts(record: &Record, counts: Counts) -> Doubts {
+fn doubts(record: &Record, counts: Counts) -> UncertaintySources {
     let Record {
         framework,
         model,
@@ -211,8 +211,8 @@ fn doubts(record: &Record, counts: Counts) -> Doubts {
     let is_named = framework.contains("torch ") && !framework.contains("automodel")
         || framework.contains_any(&["nightly", "fms", "litgpt", "lit-gpt"]);
     let lengths = ["<=512", "variable", "maximum"];
-    Doubts {
-        unruled: false,
+    UncertaintySources {
+        kernels_without_model: false,
         convolutions: category.starts_with("vision") && !model.contains("vit"),
         reserved: matches!(counts, Counts::Reserved | Counts::Device),
         driver: counts == Counts::Device,

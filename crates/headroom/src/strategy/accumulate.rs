@@ -1,4 +1,4 @@
-//! Batches and learning rates.
+//! The command `accumulate`: batches and learning rates.
 
 use super::super::answer::{Answer, Refusal, band};
 use super::super::args::Args;
@@ -11,7 +11,7 @@ use headroom_core::estimate::Fit;
 use headroom_scenario::share;
 use headroom_scenario::{Batch, Problem};
 
-/// The micro-batch and accumulation for a wanted batch, whether they train alike, and the learning rate for it.
+/// The micro-batch and accumulation for an effective batch, the differences from one large batch, and the learning rate.
 pub(crate) fn accumulate(args: &Args) -> Result<Answer, Refusal> {
     let scenario = what::scenario(args)?;
     let present = scenario.effective_batch();
@@ -48,7 +48,7 @@ pub(crate) fn accumulate(args: &Args) -> Result<Answer, Refusal> {
         .as_ref()
         .filter(|run| run.training.accumulation > 1)
     {
-        text.push_str("\nagainst one large batch:\n");
+        text.push_str("\ncompared with one large batch:\n");
         for check in strategy::accumulation(run)? {
             text.push_str(&format!(
                 "- {} {}: {}\n",
@@ -100,7 +100,9 @@ pub(crate) fn accumulate(args: &Args) -> Result<Answer, Refusal> {
             text.push_str("This is not the rule for this optimizer.\n");
         }
         if scaled.far {
-            text.push_str("The batch changes by more than eight times: find the rate anew.\n");
+            text.push_str(
+                "The batch changes by more than a factor of eight: tune the learning rate again.\n",
+            );
         }
         for (program, does, source) in strategy::PROGRAMS {
             text.push_str(&format!("- {program}: {does} ({source})\n"));
@@ -132,7 +134,7 @@ pub(crate) fn accumulate(args: &Args) -> Result<Answer, Refusal> {
 fn table(splits: &[Split]) -> String {
     let mut text = format!(
         "\n{:<15} {:>10}  {:>12}  {:<24} {}\n",
-        "micro × accum.", "forward", "on the card", "status", "a step"
+        "micro × accum.", "forward", "on the GPU", "status", "step time"
     );
     for split in splits {
         let run = &split.scenario;
@@ -150,7 +152,7 @@ fn table(splits: &[Split]) -> String {
             format!("{} × {}", run.data.micro_batch, run.training.accumulation),
             split.forward().to_string(),
             needed(split).to_string(),
-            words(split),
+            label(split),
             step.unwrap_or_else(|| "-".into())
         ));
     }
@@ -163,12 +165,12 @@ fn row(split: &Split) -> Document {
         .with("accumulation", split.scenario.training.accumulation)
         .with("forward", split.forward())
         .with("device", band(split.estimate.device))
-        .with("status", words(split))
+        .with("status", label(split))
         .with("seconds", split.time.as_ref().map(|time| span(time.step)))
 }
 
-fn words(split: &Split) -> &'static str {
-    split.estimate.fit().map_or("unknown", Fit::words)
+fn label(split: &Split) -> &'static str {
+    split.estimate.fit().map_or("unknown", Fit::label)
 }
 
 fn needed(split: &Split) -> Bytes {

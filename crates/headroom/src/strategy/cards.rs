@@ -1,4 +1,4 @@
-//! The run on each size of card, and scripts that start it there.
+//! The run on each GPU size, and scripts that start it there.
 
 use super::super::answer::{Answer, Refusal, band};
 use super::super::args::Args;
@@ -12,7 +12,7 @@ use headroom_io::export;
 use headroom_scenario::{Problem, Scenario};
 use headroom_systems::{Tier, tier_script};
 
-/// A table of cards; with `--out` a script for each size, and the program's files for each number of cards below it.
+/// A table of GPU sizes; with `--out` a script for each size, and the program's files for each number of GPUs.
 pub(super) fn cards(args: &Args, sizes: &str) -> Result<Answer, Refusal> {
     let scenario = what::scenario(args)?;
     let mut text = format!(
@@ -23,14 +23,14 @@ pub(super) fn cards(args: &Args, sizes: &str) -> Result<Answer, Refusal> {
         "micro × accum.",
         "needs",
         "status",
-        "a step",
+        "step time",
         "with",
         samples = scenario.effective_batch()
     );
     let mut rows = Vec::new();
     let mut written = String::new();
     let mut fits = false;
-    for card in asked(sizes)? {
+    for card in sizes_named(sizes)? {
         let found = strategy::on_cards(&scenario, card)?;
         for row in &found {
             fits |= row.variant.scenario.is_some();
@@ -49,7 +49,7 @@ pub(super) fn cards(args: &Args, sizes: &str) -> Result<Answer, Refusal> {
     Ok(answer)
 }
 
-fn asked(sizes: &str) -> Result<Vec<&'static Card>, Refusal> {
+fn sizes_named(sizes: &str) -> Result<Vec<&'static Card>, Refusal> {
     if sizes == "all" {
         return Ok(CARDS.iter().collect());
     }
@@ -69,7 +69,7 @@ fn asked(sizes: &str) -> Result<Vec<&'static Card>, Refusal> {
     sizes.split(',').map(one).collect()
 }
 
-/// What the run takes of its card.
+/// The memory of the run, of the usable memory.
 fn needs(estimate: &Estimate) -> String {
     let needed = estimate.device.expected + estimate.growth;
     match estimate.usable {
@@ -83,7 +83,7 @@ fn status(row: &OnCards) -> String {
         .variant
         .estimate
         .fit()
-        .map_or("unknown", |fit| fit.words());
+        .map_or("unknown", |fit| fit.label());
     match row.variant.scenario {
         Some(_) => words.into(),
         None => "does not fit".into(),
@@ -141,7 +141,7 @@ fn document(row: &OnCards) -> Document {
         .with("link", run.map(link))
 }
 
-/// The script of a size of card, and a folder of files for each number of cards that it takes.
+/// The script for a GPU size, and a folder of files for each number of GPUs.
 fn write(args: &Args, card: &Card, rows: &[OnCards], text: &mut String) -> Result<(), Refusal> {
     let mut cases = Vec::new();
     for row in rows {
@@ -149,7 +149,7 @@ fn write(args: &Args, card: &Card, rows: &[OnCards], text: &mut String) -> Resul
             continue;
         };
         let Some(target) = export::own(run) else {
-            let expected = "one of the systems that have a program of their own, for --out";
+            let expected = "for --out, one of the systems with their own program";
             return Err(Problem::new("model.id", &run.model.id, expected).into());
         };
         let files = (target.write)(run, &row.variant.estimate)?;
@@ -159,7 +159,7 @@ fn write(args: &Args, card: &Card, rows: &[OnCards], text: &mut String) -> Resul
             .variant
             .time
             .as_ref()
-            .map(|time| format!(", a step {}", time.step.expected));
+            .map(|time| format!(", step time {}", time.step.expected));
         let about = format!(
             "{}: needs {}, {}{}",
             split(run),

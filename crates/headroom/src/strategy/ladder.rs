@@ -1,4 +1,4 @@
-//! The ladder.
+//! The command `ladder`.
 
 use super::super::answer::{Answer, Refusal, band};
 use super::super::args::Args;
@@ -9,7 +9,7 @@ use headroom_advice::{self as strategy, Rung};
 use headroom_base::document::Document;
 use headroom_scenario::share;
 
-/// The ladder: what to change so that it fits.
+/// The fewest changes that make the run fit.
 pub(crate) fn ladder(args: &Args) -> Result<Answer, Refusal> {
     let ladder = strategy::ladder(&what::scenario(args)?, goal(args)?)?;
     let mut text = format!("as it is: {}\n", verdict(&ladder.start));
@@ -35,20 +35,22 @@ pub(crate) fn ladder(args: &Args) -> Result<Answer, Refusal> {
         }
     }
     match ladder.steps.last() {
-        _ if !ladder.fits => text.push_str("and nothing more that Headroom knows makes it fit\n"),
+        _ if !ladder.fits => {
+            text.push_str("and no further change that Headroom knows makes it fit\n")
+        }
         Some(last) => text.push_str(&format!("#{}\n", share::write(&last.scenario))),
         None => {}
     }
     for other in &ladder.alternatives {
         text.push_str(&format!(
-            "or: {}, a step {}: #{}\n",
+            "or: {}, {} per step: #{}\n",
             other.ids.join(", "),
             other.time.expected,
             share::write(&other.scenario)
         ));
     }
     if !ladder.exhaustive {
-        text.push_str("(not every set of changes was tried: a shorter way may exist)\n");
+        text.push_str("(not every set of changes was tried: fewer may be enough)\n");
     }
     let alternatives = ladder.alternatives.iter().map(|route| {
         let ids = route

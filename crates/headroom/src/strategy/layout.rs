@@ -1,4 +1,4 @@
-//! Layouts of several GPUs.
+//! The command `layout`: parallelism over several GPUs.
 
 use super::super::answer::{Answer, Refusal, band};
 use super::super::args::Args;
@@ -10,7 +10,7 @@ use headroom_base::document::Document;
 use headroom_scenario::share;
 use headroom_scenario::{Scenario, Schedule};
 
-/// The fastest layout that fits, the front of memory against time, and the fewest GPUs.
+/// The fastest layout that fits, the Pareto front of memory and time, and the fewest GPUs.
 pub(crate) fn layout(args: &Args) -> Result<Answer, Refusal> {
     let scenario = what::scenario(args)?;
     let own = u64::from(scenario.hardware.gpus);
@@ -18,8 +18,8 @@ pub(crate) fn layout(args: &Args) -> Result<Answer, Refusal> {
     let found = strategy::layouts(&scenario, gpus, goal(args)?)?;
     let mut text = match &found.best {
         Some(best) => format!(
-            "fastest that fits on {gpus} GPUs: {}; a step {} ({} to {}), {:.0} tokens/s; {}\n#{}\n",
-            words(&best.scenario),
+            "fastest that fits on {gpus} GPUs: {}; {} per step ({} to {}), {:.0} tokens/s; {}\n#{}\n",
+            label(&best.scenario),
             best.time.expected,
             best.time.low,
             best.time.high,
@@ -27,29 +27,29 @@ pub(crate) fn layout(args: &Args) -> Result<Answer, Refusal> {
             verdict(&best.estimate),
             share::write(&best.scenario)
         ),
-        None => format!("nothing that Headroom knows makes it fit on {gpus} GPUs\n"),
+        None => format!("no layout that Headroom knows fits on {gpus} GPUs\n"),
     };
-    text.push_str("\nless memory for more time:\n");
+    text.push_str("\nless memory, slower:\n");
     for layout in &found.front {
         let fits = if layout.fits { "" } else { "  does not fit" };
         text.push_str(&format!(
             "{:>10}  {:>8}  {}{fits}\n",
             layout.estimate.device.expected.to_string(),
             layout.time.expected.to_string(),
-            words(&layout.scenario)
+            label(&layout.scenario)
         ));
     }
     text.push_str(&match &found.fewest {
         Some(fewest) => format!(
             "\nfewest GPUs, among powers of two: {} ({}), {}\n",
             fewest.scenario.hardware.gpus,
-            words(&fewest.scenario),
+            label(&fewest.scenario),
             verdict(&fewest.estimate)
         ),
-        None => String::from("\nno power of two up to this number of GPUs trains it\n"),
+        None => String::from("\nno power of two up to this number of GPUs can train it\n"),
     });
     text.push_str(&format!(
-        "{} layouts were run, {} of them need too much memory; {} were left out: the model or the batch rules them out, or they are not modelled\n",
+        "{} layouts simulated, {} of them need too much memory; {} skipped: invalid for the model or the batch, or not modelled\n",
         found.tried, found.too_large, found.left_out
     ));
     let document = Document::new()
@@ -98,7 +98,7 @@ fn tokens(layout: &Layout) -> f64 {
 }
 
 /// "fsdp2 × 8, tp 8, pp 4, micro-batch 1 × 16, checkpointing layers".
-fn words(scenario: &Scenario) -> String {
+fn label(scenario: &Scenario) -> String {
     let parallel = &scenario.parallel;
     let mut parts = Vec::new();
     let copies = scenario.replicas();

@@ -1,4 +1,4 @@
-//! Commands that say what to change: `ladder`, `moves`, `tiers`, `solve`, `search`, `gpus`, `time`, `accumulate`.
+//! Commands that advise what to change: `ladder`, `moves`, `tiers`, `solve`, `search`, `gpus`, `time`, `accumulate`.
 
 mod accumulate;
 mod cards;
@@ -27,7 +27,7 @@ use headroom_core::estimate::time::{Span, StepTime};
 use headroom_scenario::share;
 use headroom_scenario::{Problem, Scenario};
 
-/// What must stay free: `--margin 10` is ten percent of the usable memory.
+/// The memory to keep free: `--margin 10` is ten percent of the usable memory.
 fn goal(args: &Args) -> Result<Goal, Refusal> {
     let Some(text) = args.option("margin") else {
         return Ok(Goal::default());

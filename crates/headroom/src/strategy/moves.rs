@@ -1,8 +1,8 @@
-//! Moves and folklore.
+//! The command `moves`: moves and folklore.
 
 use super::super::answer::{Answer, Refusal, band};
 use super::super::args::Args;
-use super::super::convert::asked_target;
+use super::super::convert::find_target;
 use super::super::estimate::verdict;
 use super::super::what;
 use super::link;
@@ -12,11 +12,11 @@ use headroom_base::units::Bytes;
 use headroom_core::estimate::{Estimate, Prediction};
 use headroom_io::export::{self, Change};
 
-/// Every move and what it would do to this run, computed; and folklore.
+/// The computed effect of every move on this run, and folklore.
 pub(crate) fn moves(args: &Args) -> Result<Answer, Refusal> {
     let before = Prediction::new(what::scenario(args)?);
     let scenario = before.scenario();
-    let target = args.option("target").map(asked_target).transpose()?;
+    let target = args.option("target").map(find_target).transpose()?;
     let mut text = format!("as it is: {}\n\n", verdict(before.estimate()?));
     let mut rows = Vec::new();
     for change in MOVES {
@@ -36,7 +36,7 @@ pub(crate) fn moves(args: &Args) -> Result<Answer, Refusal> {
             Some(effect) => {
                 let saved = 100.0 * effect.saved;
                 let faster = effect.slower.map_or(String::new(), |slower| {
-                    format!(", a step {:+.0} %", 100.0 * slower)
+                    format!(", {:+.0} % step time", 100.0 * slower)
                 });
                 let word = if effect.saved < 0.0 { "adds" } else { "saves" };
                 let Estimate { device, growth, .. } = &effect.estimate;
@@ -54,7 +54,7 @@ pub(crate) fn moves(args: &Args) -> Result<Answer, Refusal> {
                 let programs = export::expressing(scenario, &effect.scenario);
                 let ids: Vec<String> = programs.iter().map(|program| program.id.into()).collect();
                 if let Some(target) = target {
-                    let lines = in_words(&target.change(scenario, &effect.scenario));
+                    let lines = diff_lines(&target.change(scenario, &effect.scenario));
                     for line in &lines {
                         text.push_str(&format!("    {line}\n"));
                     }
@@ -72,7 +72,7 @@ pub(crate) fn moves(args: &Args) -> Result<Answer, Refusal> {
         }
         rows.push(row);
     }
-    text.push_str("\nfolklore, which does something else:\n");
+    text.push_str("\nfolklore that does not do what it claims:\n");
     let mut folklore = Vec::new();
     for tale in FOLKLORE {
         text.push_str(&format!("{}: {}\n", tale.title, tale.truth));
@@ -91,8 +91,8 @@ pub(crate) fn moves(args: &Args) -> Result<Answer, Refusal> {
     Ok(Answer::new(text, &document))
 }
 
-/// How a target's files follow a move, line by line.
-fn in_words(change: &Change) -> Vec<String> {
+/// How a move changes a target's files, line by line.
+fn diff_lines(change: &Change) -> Vec<String> {
     match change {
         Change::Lines { removed, added } => {
             let removed = removed.iter().map(|line| format!("- {line}"));

@@ -1,4 +1,4 @@
-//! The search.
+//! The command `search`.
 
 use super::super::answer::{Answer, Refusal, band};
 use super::super::args::Args;
@@ -10,7 +10,7 @@ use headroom_base::document::Document;
 use headroom_scenario::Problem;
 use headroom_scenario::share;
 
-/// The fastest combination of moves that fits, and the front of memory against time.
+/// The fastest combination of moves that fits, and the Pareto front of memory and time.
 pub(crate) fn search(args: &Args) -> Result<Answer, Refusal> {
     let scenario = what::scenario(args)?;
     let most = match args.option("cost") {
@@ -22,7 +22,7 @@ pub(crate) fn search(args: &Args) -> Result<Answer, Refusal> {
     let found = Search::new(&scenario, goal(args)?, most)?.finish()?;
     let mut text = match &found.best {
         Some(best) => format!(
-            "fastest that fits: {}; a step {} ({} to {}), {}\n#{}\n",
+            "fastest that fits: {}; {} per step ({} to {}), {}\n#{}\n",
             of_candidate(best),
             best.time.expected,
             best.time.low,
@@ -31,13 +31,12 @@ pub(crate) fn search(args: &Args) -> Result<Answer, Refusal> {
             share::write(&best.scenario)
         ),
         None if most < Cost::Results => {
-            "no change that leaves the results as they are makes it fit; \
-             --cost results looks at the others too\n"
+            "no change that keeps the results makes it fit; --cost results also tries the others\n"
                 .into()
         }
-        None => "nothing that Headroom knows makes it fit\n".into(),
+        None => "no combination that Headroom knows makes it fit\n".into(),
     };
-    text.push_str("\nless memory for more time:\n");
+    text.push_str("\nless memory, slower:\n");
     let mut rows = Vec::new();
     for candidate in &found.front {
         let fits = if candidate.fits { "" } else { "  does not fit" };
@@ -74,9 +73,9 @@ pub(crate) fn search(args: &Args) -> Result<Answer, Refusal> {
         ..
     } = found.tally;
     text.push_str(&format!(
-        "\n{space} combinations: {sums} added up from {estimates} estimates; {impossible} not possible together; {too_large} \
-         left out because a smaller micro-batch already needs too much; {dominated} because something found is smaller and faster; \
-         {outdone} because they leave out a move that never needs more memory or time\n"
+        "\n{space} combinations: {sums} combined from {estimates} estimates; {impossible} impossible together; \
+         {too_large} pruned because a smaller micro-batch already needs too much; {dominated} because a found one is \
+         smaller and faster; {outdone} because they omit a move that never needs more memory or time\n"
     ));
     let document = Document::new()
         .with(

@@ -1,17 +1,17 @@
-//! Solvers.
+//! The command `solve`.
 
 use super::super::answer::{Answer, Refusal, band};
 use super::super::args::Args;
 use super::super::estimate::verdict;
 use super::super::what;
 use super::{goal, link, number};
-use headroom_advice::{self as strategy, Goal, Slope, Unknown};
+use headroom_advice::{self as strategy, Goal, Slope, SolveFor};
 use headroom_base::document::Document;
 use headroom_catalog as catalog;
 use headroom_scenario::share;
 use headroom_scenario::{Case, Checkpointing, Problem, Scenario};
 
-/// The largest (or smallest) of something that fits.
+/// The largest (or smallest) value that fits.
 pub(crate) fn solve(args: &Args) -> Result<Answer, Refusal> {
     let scenario = what::scenario(args)?;
     let goal = goal(args)?;
@@ -35,7 +35,7 @@ pub(crate) fn solve(args: &Args) -> Result<Answer, Refusal> {
                 _ => run.training.checkpoint_every,
             });
             return Ok(run_found(
-                "layers for each checkpointed one (0: none)",
+                "layers per checkpointed one (0: none)",
                 "checkpoint_every",
                 every,
                 found,
@@ -43,9 +43,9 @@ pub(crate) fn solve(args: &Args) -> Result<Answer, Refusal> {
         }
         _ => {}
     }
-    let Some(unknown) = Unknown::named(name, &scenario) else {
+    let Some(unknown) = SolveFor::named(name, &scenario) else {
         let expected = format!(
-            "gpu, gpus, checkpointing, a whole number of the scenario, such as data.sequence, or a dimension of the model: {}",
+            "gpu, gpus, checkpointing, an integer field of the scenario such as data.sequence, or a dimension of the model: {}",
             dimensions(&scenario).join(", ")
         );
         return Err(Problem::new("--for", name, expected).into());
@@ -61,11 +61,11 @@ pub(crate) fn solve(args: &Args) -> Result<Answer, Refusal> {
     let mut text = match (solved.value, solved.slope) {
         (Some(_), Slope::Level) => format!("memory does not depend on {name}: {needs}\n"),
         (Some(value), _) => format!("{which} {name} {value}: {needs}\n"),
-        (None, _) => format!("no {name} fits; the least {needs}\n"),
+        (None, _) => format!("no {name} fits; the smallest {needs}\n"),
     };
     if let Some(value) = solved.value.filter(|_| solved.saturated) {
         text.push_str(&format!(
-            "beyond {name} {value} nothing changes: the network uses no more of it\n"
+            "beyond {name} {value} nothing changes: the network does not use more\n"
         ));
     }
     if let Some((value, next)) = &solved.next {
@@ -85,7 +85,7 @@ pub(crate) fn solve(args: &Args) -> Result<Answer, Refusal> {
     Ok(answer)
 }
 
-/// What the scenario's network lets change.
+/// The dimensions of the scenario's network.
 fn dimensions(scenario: &Scenario) -> Vec<&str> {
     if let Some(network) = &scenario.model.network {
         return network.sizes();
@@ -104,7 +104,7 @@ fn smallest_gpu(scenario: &Scenario, goal: Goal) -> Answer {
             gpu.name,
             verdict(estimate)
         ),
-        None => "no GPU of the catalogue holds it\n".into(),
+        None => "no GPU in the catalogue fits it\n".into(),
     };
     let document = Document::new()
         .with("for", "gpu")

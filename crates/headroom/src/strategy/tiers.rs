@@ -1,4 +1,4 @@
-//! Tiers.
+//! The command `tiers`.
 
 use super::super::answer::{Answer, Refusal, band};
 use super::super::args::Args;
@@ -10,7 +10,7 @@ use headroom_advice::{self as strategy, Allowed};
 use headroom_base::document::Document;
 use headroom_scenario::share;
 
-/// Runs that fill the card to given parts.
+/// Runs that fill the GPU to given shares.
 pub(crate) fn tiers(args: &Args) -> Result<Answer, Refusal> {
     if let Some(sizes) = args.option("cards") {
         return cards(args, sizes);
@@ -48,7 +48,7 @@ pub(crate) fn tiers(args: &Args) -> Result<Answer, Refusal> {
                 }
                 text.push_str(&format!("\n            #{}\n", share::write(run)));
             }
-            None => text.push_str("nothing that Headroom knows gets there\n"),
+            None => text.push_str("no change that Headroom knows reaches this\n"),
         }
         rows.push(
             Document::new()

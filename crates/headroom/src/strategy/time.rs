@@ -1,20 +1,20 @@
-//! Cards, and how long a step takes.
+//! The commands `gpus` and `time`.
 
 use super::super::answer::{Answer, Refusal, band};
 use super::super::args::Args;
 use super::super::what;
 use super::{of_step, span};
-use headroom_advice::{self as strategy, By};
+use headroom_advice::{self as strategy, SortBy};
 use headroom_base::document::Document;
 use headroom_core::estimate::Prediction;
 use headroom_core::estimate::time::Range;
 use headroom_scenario::Problem;
 
-/// Every card of the catalogue.
+/// Every GPU of the catalogue.
 pub(crate) fn gpus(args: &Args) -> Result<Answer, Refusal> {
     let by = args.option("by").unwrap_or("memory");
-    let Some(by) = By::from_id(by) else {
-        let all: Vec<&str> = By::ALL.iter().map(|(_, id)| *id).collect();
+    let Some(by) = SortBy::from_id(by) else {
+        let all: Vec<&str> = SortBy::ALL.iter().map(|(_, id)| *id).collect();
         return Err(Problem::new("--by", by, format!("one of {}", all.join(", "))).into());
     };
     let table = strategy::sort_gpus(strategy::gpus(&what::scenario(args)?), by);
@@ -56,7 +56,7 @@ pub(crate) fn gpus(args: &Args) -> Result<Answer, Refusal> {
     ))
 }
 
-/// How long a step takes.
+/// The duration of a step.
 pub(crate) fn time(args: &Args) -> Result<Answer, Refusal> {
     let time = Prediction::new(what::scenario(args)?).step_time()?;
     let mut text = format!("a step {}\n", of_step(&time));
@@ -106,14 +106,14 @@ pub(crate) fn time(args: &Args) -> Result<Answer, Refusal> {
     ] {
         if share > 0.0005 {
             text.push_str(&format!(
-                "  {label:<20} {:>5.1} % of the card's busy time\n",
+                "  {label:<20} {:>5.1} % of the GPU's busy time\n",
                 percent(share)
             ));
         }
     }
     if time.waiting > 0.0005 {
         text.push_str(&format!(
-            "  the card waits {:.1} % of the step for the program's next launch\n",
+            "  the GPU waits {:.1} % of the step for kernel launches\n",
             percent(time.waiting)
         ));
     }

@@ -183,7 +183,7 @@ fn links_and_files_are_two_forms_of_one_scenario() {
         0,
         "version: 1\n",
         "headroom: colour is `red`; expected a known field; `headroom schema` lists them\n\
-         headroom: the link was made with data 0, this is 1: numbers may differ\n",
+         headroom: the link was made with data version 0, this is 1: numbers may differ\n",
     );
     std::fs::write(&file, "data: {micro_batch: 0, sequenze: 3}\nmodel: [").unwrap();
     check(
@@ -261,7 +261,7 @@ fn what_to_change_is_said_in_words_and_as_json() {
     );
     refused(
         &["solve", "gpt2-small", "--for", "peaks"],
-        "headroom: --for is `peaks`; expected gpu, gpus, checkpointing, a whole number of the scenario, such as \
+        "headroom: --for is `peaks`; expected gpu, gpus, checkpointing, an integer field of the scenario such as \
          data.sequence, or a dimension of the model: layers, hidden,",
     );
     refused(

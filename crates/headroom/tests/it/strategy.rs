@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use headroom_advice::{
-    Allowed, Cost, Found, Goal, Group, MOVES, Move, Search, Slope, Unknown, ladder, solve, tiers,
+    Allowed, Cost, Found, Goal, Group, MOVES, Move, Search, Slope, SolveFor, ladder, solve, tiers,
 };
 use headroom_base::units::Bytes;
-use headroom_core::estimate::halves::{self, Passes, Turn, Whole};
+use headroom_core::estimate::halves::{self, CombinedStep, OptimizerUpdate, Passes};
 use headroom_core::estimate::{Estimate, estimate};
 use headroom_scenario::{Scenario, settings};
 use headroom_testing::Dice;
@@ -98,26 +98,26 @@ fn with_batch(scenario: &Scenario, micro_batch: u64) -> Scenario {
 #[derive(Default)]
 struct Quick {
     passes: Vec<(Scenario, Passes)>,
-    turns: Vec<(Scenario, Turn)>,
-    wholes: Vec<(Scenario, Whole)>,
+    turns: Vec<(Scenario, OptimizerUpdate)>,
+    wholes: Vec<(Scenario, CombinedStep)>,
 }
 
 impl Quick {
-    fn whole(&mut self, scenario: &Scenario) -> Whole {
+    fn whole(&mut self, scenario: &Scenario) -> CombinedStep {
         if !halves::separable(scenario) {
             return known(&mut self.wholes, scenario.clone(), |scenario| {
-                halves::whole(scenario).unwrap()
+                halves::unsplit(scenario).unwrap()
             });
         }
         let passes = |scenario: &Scenario| halves::passes(scenario).unwrap();
-        let passes = known(&mut self.passes, halves::of_passes(scenario), passes);
+        let passes = known(&mut self.passes, halves::passes_key(scenario), passes);
         let mut turn = |key| {
             known(&mut self.turns, key, |scenario| {
-                halves::turn(scenario).unwrap()
+                halves::update(scenario).unwrap()
             })
         };
-        let bare = turn(halves::of_bare_turn(scenario));
-        halves::together(&passes, &turn(halves::of_turn(scenario)), &bare)
+        let bare = turn(halves::stateless_update_key(scenario));
+        halves::combine(&passes, &turn(halves::update_key(scenario)), &bare)
     }
 }
 
@@ -269,7 +269,7 @@ fn the_largest_of_anything_is_the_last_value_that_fits() {
             (false, _) => &["layers"],
         };
         for name in names {
-            let unknown = Unknown::named(name, &scenario).unwrap();
+            let unknown = SolveFor::named(name, &scenario).unwrap();
             let multiple = if *name == "img" { 16 } else { 1 };
             let solved = solve(&scenario, &unknown, goal, multiple).unwrap();
             let met = |value| goal.met(&estimate(&unknown.with(&scenario, value)).unwrap());
@@ -402,7 +402,7 @@ fn a_search_in_steps_is_the_search_at_once() {
 #[test]
 fn memory_and_time_rise_and_fall_with_the_micro_batch_as_pruning_takes_for_granted() {
     for scenario in scenarios(count()) {
-        let mut before: Option<halves::Whole> = None;
+        let mut before: Option<halves::CombinedStep> = None;
         // Without accumulation no gradients are kept through a forward pass: the first stands by itself.
         for size in all(&scenario).into_iter().skip(1) {
             let passes = halves::passes(&with_batch(&scenario, size)).unwrap();
@@ -479,7 +479,7 @@ fn what_is_never_worse_is_never_worse_as_pruning_takes_for_granted() {
         if !scenario.check().is_empty() {
             continue;
         }
-        let Ok(before) = halves::whole(&scenario) else {
+        let Ok(before) = halves::unsplit(&scenario) else {
             continue;
         };
         for mv in MOVES.iter().filter(|mv| mv.never_worse) {
@@ -489,7 +489,7 @@ fn what_is_never_worse_is_never_worse_as_pruning_takes_for_granted() {
             if !seen.contains(&mv.id) {
                 seen.push(mv.id);
             }
-            let after = halves::whole(&changed).unwrap();
+            let after = halves::unsplit(&changed).unwrap();
             let (a, b) = (before.step.expected.get(), after.step.expected.get());
             // Which tensors meet at the peak may change by a thousandth of it.
             let peak = before.peak.scale(1.001);

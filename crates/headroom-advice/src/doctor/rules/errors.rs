@@ -1,4 +1,4 @@
-//! Errors that are not a GPU too small for a run: other frameworks, the host, sizes that cannot be meant, limits.
+//! Errors other than a GPU that is too small: other frameworks, the host, implausible sizes, limits.
 
 use super::Reading;
 use crate::doctor::{Cause, Failure, Findings, Source};
@@ -6,7 +6,7 @@ use headroom_base::units::Bytes;
 
 /// Sizes beyond any computer's memory.
 const IMPOSSIBLE: u64 = 1 << 50;
-/// No batch that was meant to fit needs so many cards.
+/// No plausible batch needs this many GPUs.
 const CARDS: u64 = 64;
 
 pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
@@ -15,7 +15,7 @@ pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
     if let Some(name) = signs.foreign.filter(|_| !numbered) {
         return Some(Reading::new(
             format!(
-                "This is an error of {name}, not of PyTorch: its memory is not what Headroom predicts."
+                "This is an error of {name}, not PyTorch, whose memory is all that Headroom predicts."
             ),
             &[
                 (Cause::NotOutOfMemory, 0.9),
@@ -26,7 +26,7 @@ pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
     }
     if signs.shared_memory && !numbered {
         return Some(Reading::new(
-            "Data loader workers pass batches through shared memory, and that is full: neither the GPU nor the host is.",
+            "The shared memory through which data loader workers pass batches is full, not the GPU or the host.",
             &[(Cause::SharedMemory, 0.93), (Cause::HostMemory, 0.05)],
         ));
     }
@@ -43,10 +43,10 @@ pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
     impossible(failure)
         .or_else(|| limit(failure))
         .or_else(|| libraries(failure, findings))
-        .or_else(|| granted(failure))
+        .or_else(|| despite_free_memory(failure))
 }
 
-/// Requests that nobody can have meant.
+/// Implausible requests.
 fn impossible(failure: &Failure) -> Option<Reading> {
     let tried = failure.tried?;
     let beyond = failure
@@ -54,13 +54,19 @@ fn impossible(failure: &Failure) -> Option<Reading> {
         .is_some_and(|total| total > Bytes::ZERO && tried.get() / total.get().max(1) >= CARDS);
     (tried.get() >= IMPOSSIBLE || beyond).then(|| {
         Reading::new(
-            format!("A request of {tried} is no size of a batch: a shape or an index holds a wrong number."),
-            &[(Cause::NotOutOfMemory, 0.75), (Cause::LibraryBug, 0.12), (Cause::Attention, 0.1)],
+            format!(
+                "A request of {tried} is not a plausible tensor size: a shape or an index is wrong."
+            ),
+            &[
+                (Cause::NotOutOfMemory, 0.75),
+                (Cause::LibraryBug, 0.12),
+                (Cause::Attention, 0.1),
+            ],
         )
     })
 }
 
-/// A request that failed at a limit the program set itself.
+/// A request that failed at a limit set by the program.
 fn limit(failure: &Failure) -> Option<Reading> {
     let (tried, free, allowed) = (failure.tried?, failure.free?, failure.allowed?);
     let needed = failure.reserved().unwrap_or_default() + tried;
@@ -76,12 +82,12 @@ fn limit(failure: &Failure) -> Option<Reading> {
     })
 }
 
-/// Handles that could not be made, and totals that cannot be right.
+/// Handles that could not be created, and totals that cannot be right.
 fn libraries(failure: &Failure, findings: &Findings) -> Option<Reading> {
     if findings.signs.index && failure.tried.is_none() {
         return Some(Reading::new(
-            "The error comes from an index or from setting up cuBLAS: most often a label or a token id is out of range, at \
-             times the GPU was full. On the CPU, or with CUDA_LAUNCH_BLOCKING=1, the real line shows.",
+            "The error comes from an index or from initializing cuBLAS: most often a label or a token id is out of range, \
+             sometimes the GPU was full. On the CPU, or with CUDA_LAUNCH_BLOCKING=1, the traceback shows the real line.",
             &[
                 (Cause::NotOutOfMemory, 0.55),
                 (Cause::Capacity, 0.25),
@@ -92,22 +98,28 @@ fn libraries(failure: &Failure, findings: &Findings) -> Option<Reading> {
     let (free, total) = (failure.free?, failure.total?);
     (failure.source == Source::Allocator && free > total.scale(1.02)).then(|| {
         Reading::new(
-            format!("{free} are said to be free on a GPU of {total}: the driver reports sizes that cannot be."),
-            &[(Cause::LibraryBug, 0.75), (Cause::Unknown, 0.12), (Cause::Capacity, 0.1)],
+            format!(
+                "{free} is reported free on a GPU of {total}: the driver reports impossible sizes."
+            ),
+            &[
+                (Cause::LibraryBug, 0.75),
+                (Cause::Unknown, 0.12),
+                (Cause::Capacity, 0.1),
+            ],
         )
     })
 }
 
 /// A request that failed although the GPU had the memory.
-fn granted(failure: &Failure) -> Option<Reading> {
+fn despite_free_memory(failure: &Failure) -> Option<Reading> {
     let (tried, free) = (failure.tried?, failure.free?);
-    // Rounded numbers, and segments that are larger than what is asked for.
+    // Printed numbers are rounded, and segments are larger than the request.
     let enough = tried.scale(1.01) + Bytes::mib(64);
     (failure.source == Source::Allocator && free > enough).then(|| {
         Reading::new(
             format!(
-                "The GPU had {free} free for a request of {tried}, and no limit is named: the driver failed for another reason, \
-                 or another process has since released memory."
+                "The GPU had {free} free for a request of {tried}, and the error names no limit: the driver failed for \
+                 another reason, or another process has since freed memory."
             ),
             &[(Cause::Unknown, 0.55), (Cause::LibraryBug, 0.2), (Cause::OtherProcess, 0.15)],
         )

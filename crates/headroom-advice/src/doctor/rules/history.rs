@@ -1,16 +1,16 @@
-//! The ledger of a probe log's failed step: what lay there before, what had grown, what this batch needs, what others took, and
-//! what is left over. The cause is the term without which the whole step would have fitted.
+//! The ledger of a probe log's failed step: memory between steps, its growth, this batch's need, other processes. The cause
+//! is the term without which the step would have fit.
 
 use super::Reading;
 use crate::doctor::{Cause, Drift, Failure, Findings, Log, LoggedStep};
 use headroom_base::units::Bytes;
 
-/// Differences below this share of the memory are rounding, workspaces, a display.
+/// Smaller differences, as a share of the memory, are rounding, workspaces, a display.
 const NOTICEABLE: f64 = 0.01;
-/// How far a batch's need may be off, among sizes that ran and beyond them.
+/// The error of a batch's predicted need, within the sizes that ran and beyond them.
 const KNOWN_SIZE: f64 = 0.03;
 const LARGER_SIZE: f64 = 0.1;
-/// Closer than this to the room there is, need and room cannot be told apart.
+/// A need this close to the available memory is undecided.
 const CLOSE: f64 = 0.04;
 
 pub(super) fn read(failure: &Failure, findings: &Findings, log: &Log) -> Option<Reading> {
@@ -21,7 +21,7 @@ pub(super) fn read(failure: &Failure, findings: &Findings, log: &Log) -> Option<
     if !findings.signs.activities.is_empty() && log.failed.is_none() {
         return None;
     }
-    let (room, allocated) = (failure.usable()?, failure.allocated?);
+    let (room, needed) = (failure.usable()?, failure.needed()?);
     if log.settled().next().is_none() {
         return in_second_step(log, &failed);
     }
@@ -34,12 +34,11 @@ pub(super) fn read(failure: &Failure, findings: &Findings, log: &Log) -> Option<
         ..
     } = ledger;
     let noticeable = room.scale(NOTICEABLE);
-    let needed = allocated + failure.tried.unwrap_or_default();
     let whole = floor + need;
     if took > noticeable + noticeable && whole <= room + took && whole + growth > room {
         return Some(Reading::new(
             format!(
-                "Others took {took} of the GPU while the run went on; with it, this step needs {whole} and would have fitted."
+                "Other processes took {took} of the GPU during the run; this step needs {whole} and would have fit otherwise."
             ),
             &[(Cause::OtherProcess, 0.85), (Cause::Unknown, 0.08)],
         ));
@@ -59,8 +58,8 @@ pub(super) fn read(failure: &Failure, findings: &Findings, log: &Log) -> Option<
         };
         return Some(Reading::new(
             format!(
-                "Judging by earlier steps, this one needs {whole}, too close to the {room} that this process could have had to \
-                 tell a batch too large from fragmentation."
+                "Judging by earlier steps, this one needs {whole}: too close to the {room} available to this process to \
+                 tell too large a batch from fragmentation."
             ),
             &[(cause, too_much), (Cause::Fragmentation, holes)],
         ));
@@ -72,7 +71,7 @@ pub(super) fn read(failure: &Failure, findings: &Findings, log: &Log) -> Option<
     if needed > (whole + growth).scale(1.0 + tolerance) + noticeable {
         return Some(Reading::new(
             format!(
-                "The failed step had reached {needed}, but earlier steps of its size needed {whole}: something new started."
+                "The failed step needed {needed}, but earlier steps of its size needed {whole}: something new started."
             ),
             &[
                 (Cause::Schedule, 0.75),
@@ -83,7 +82,7 @@ pub(super) fn read(failure: &Failure, findings: &Findings, log: &Log) -> Option<
     }
     Some(Reading::new(
         format!(
-            "Judging by earlier steps, this one needs {whole}, which fits in the {room} that this process could have had: the \
+            "Judging by earlier steps, this one needs {whole}, which fits in the {room} available to this process: the \
              free memory was not contiguous."
         ),
         &[
@@ -96,15 +95,15 @@ pub(super) fn read(failure: &Failure, findings: &Findings, log: &Log) -> Option<
 
 /// The terms of a failed step.
 struct Ledger {
-    /// Allocated between steps at first.
+    /// Allocated between the first steps.
     floor: Bytes,
-    /// What that had grown by.
+    /// How much that has grown.
     growth: Bytes,
-    /// What a batch of this size needs on top, by earlier steps.
+    /// The need of a batch of this size on top, judging by earlier steps.
     need: Bytes,
-    /// What others have taken since the log began.
+    /// Memory that other processes took since the log began.
     took: Bytes,
-    /// No batch before was as large.
+    /// No earlier batch was as large.
     largest: bool,
 }
 
@@ -114,11 +113,11 @@ impl Ledger {
         log.settled().next()?;
         let quarter = ends.len().div_ceil(4);
         let floor = ends.iter().take(quarter).copied().min()?;
-        // What the very last step left may go with its size; of a few steps there is no other.
+        // The last step's leftovers may scale with its batch; with few steps there is no other.
         let kept = if ends.len() < 4 { 1 } else { 2 };
         let last = ends.iter().rev().take(kept).copied().min()?;
         let outside = failure.total.unwrap_or_default() - room;
-        let before = log.steps.iter().find_map(LoggedStep::outside_of_it);
+        let before = log.steps.iter().find_map(LoggedStep::outside_pytorch);
         let largest = failed
             .size
             .zip(log.sizes())
@@ -133,7 +132,7 @@ impl Ledger {
     }
 }
 
-/// What the probe says the step was doing, and failures before there is anything to compare with.
+/// The step's phase in the log, and failures too early for a comparison.
 fn of_phase(failed: &LoggedStep) -> Option<Reading> {
     if failed.evaluating {
         return Some(Reading::new(
@@ -149,20 +148,20 @@ fn of_phase(failed: &LoggedStep) -> Option<Reading> {
     }
     (failed.in_optimizer && failed.step <= 1).then(|| {
         Reading::new(
-            "The first turn of the optimizer, in which it makes its states, did not fit.",
+            "The first optimizer step, which allocates the optimizer states, did not fit.",
             &[(Cause::OptimizerStep, 0.75), (Cause::Capacity, 0.2)],
         )
     })
 }
 
-/// The second step, of which only the first is known: the optimizer's states lie there now, and a batch may be larger.
+/// The second step: the optimizer states exist now, and the batch may be larger.
 fn in_second_step(log: &Log, failed: &LoggedStep) -> Option<Reading> {
     let first = log.trained().next()?;
     if let Some((size, before)) = failed.size.zip(first.size)
         && size > 1.05 * before
     {
         return Some(Reading::new(
-            format!("This batch is {size}, the one before was {before}."),
+            format!("This batch is {size}, the previous one was {before}."),
             &[
                 (Cause::Outlier, 0.6),
                 (Cause::Capacity, 0.25),
@@ -174,7 +173,8 @@ fn in_second_step(log: &Log, failed: &LoggedStep) -> Option<Reading> {
     (first.allocated > before.scale(1.5)).then(|| {
         Reading::new(
             format!(
-                "After the first step {} stayed allocated, {before} before it: the optimizer's states are there now, and the                  second step no longer fits beside them.",
+                "{} stayed allocated after the first step, {before} before it: the optimizer states are allocated now, \
+                 and the second step no longer fits.",
                 first.allocated
             ),
             &[(Cause::OptimizerStep, 0.6), (Cause::Capacity, 0.3)],
@@ -182,32 +182,32 @@ fn in_second_step(log: &Log, failed: &LoggedStep) -> Option<Reading> {
     })
 }
 
-/// Memory between steps that grew, without which the step would have fitted.
+/// Growth of memory between steps, without which the step would have fit.
 fn grown(log: &Log, growth: Bytes, whole: Bytes, room: Bytes, noticeable: Bytes) -> Reading {
     let jump = matches!(log.drift(noticeable), Drift::Jump { .. });
     if jump && log.rises(noticeable) < 2 {
         return Reading::new(
             format!(
-                "Memory between steps rose by {growth} at once and stayed there; without it this step needs {whole} of {room}."
+                "Memory between steps jumped by {growth} and stayed there; without that this step needs {whole} of {room}."
             ),
             &[(Cause::Schedule, 0.7), (Cause::Leak, 0.2)],
         );
     }
     Reading::new(
         format!(
-            "Memory between steps grew by {growth}; without it this step needs {whole} of {room}, and fits."
+            "Memory between steps grew by {growth}; without that this step needs {whole} of {room}, and fits."
         ),
         &[(Cause::Leak, 0.8), (Cause::Schedule, 0.12)],
     )
 }
 
-/// A step that needs more than there is, whatever lay there before.
+/// A step that does not fit, even without growth.
 fn too_large(log: &Log, failed: &LoggedStep, whole: Bytes, room: Bytes, largest: bool) -> Reading {
     let sizes = log.sizes();
     let Some(((_, before), size)) = sizes.zip(failed.size).filter(|_| largest) else {
         return Reading::new(
             format!(
-                "Judging by earlier steps, this one needs {whole}, more than the {room} that this process could have had."
+                "Judging by earlier steps, this one needs {whole}, more than the {room} available to this process."
             ),
             &[
                 (Cause::Capacity, 0.65),
@@ -217,15 +217,17 @@ fn too_large(log: &Log, failed: &LoggedStep, whole: Bytes, room: Bytes, largest:
         );
     };
     let reason = format!(
-        "This batch is {size}, the largest before was {before}: it needs {whole}, more than the {room} that this process could \
-         have had."
+        "This batch is {size}, the largest before was {before}: it needs {whole}, more than the {room} available to this \
+         process."
     );
     let constant = sizes.is_some_and(|(low, high)| low >= high) && log.settled().count() >= 10;
     let multiple = size / before.max(1.0);
     let doubled = (multiple - multiple.round()).abs() < 1e-9;
     if constant && doubled && super::numbers::is_round(failed.step.unsigned_abs()) {
         return Reading::new(
-            format!("{reason} All before were of one size, as where a schedule changes it."),
+            format!(
+                "{reason} All earlier batches had the same size: a schedule may have changed it."
+            ),
             &[(Cause::Schedule, 0.5), (Cause::Outlier, 0.4)],
         );
     }

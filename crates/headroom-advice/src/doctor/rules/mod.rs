@@ -1,5 +1,5 @@
-//! The readings of a failure, the surest first: words before numbers, a log's ledger before a scenario's, and the numbers of
-//! the error alone last. The first that can tell ranks the causes; those before it that could not are kept as evidence.
+//! The rules that read a failure, the most certain first: context before numbers, a log's history before a scenario, the
+//! error's numbers alone last. The first rule that applies ranks the causes.
 
 mod errors;
 mod history;
@@ -9,10 +9,10 @@ mod ranks;
 mod scenario;
 mod words;
 
-use super::{Cause, Expectation, Failure, Findings, Log, Ranked};
+use super::{Cause, Failure, Findings, Log, PredictedUsage, Ranked};
 use headroom_base::order::sorted;
 
-/// What a reading makes of a failure: why, and the share of such failures that each cause had among recorded ones.
+/// The conclusion of a rule: its reason, and the share of each cause among recorded failures of this kind.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Reading {
     pub reason: String,
@@ -28,15 +28,15 @@ impl Reading {
     }
 }
 
-/// The causes with their shares, and what speaks for them.
+/// The causes with their shares, and the evidence.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Weighed {
+pub(super) struct Ranking {
     shares: Vec<(Cause, f64)>,
     pub evidence: Vec<String>,
 }
 
-/// Reads everything known.
-pub(super) fn weigh(findings: &Findings, expected: Option<Expectation>) -> Weighed {
+/// Applies the rules in order.
+pub(super) fn rank(findings: &Findings, expected: Option<PredictedUsage>) -> Ranking {
     let failure = findings.failure.clone().unwrap_or_default();
     let failure = &completed(failure, findings);
     let log = history(failure, findings);
@@ -47,7 +47,7 @@ pub(super) fn weigh(findings: &Findings, expected: Option<Expectation>) -> Weigh
         .or_else(|| words::read(failure, findings))
         .or_else(|| scenario::read(failure, findings, expected?))
         .or_else(|| numbers::read(failure, findings));
-    let reading = reading.unwrap_or_else(|| numbers::bare(findings));
+    let reading = reading.unwrap_or_else(|| numbers::without_numbers(findings));
     let mut evidence = vec![reading.reason];
     evidence.extend(numbers::notes(failure, findings));
     evidence.extend(
@@ -55,13 +55,13 @@ pub(super) fn weigh(findings: &Findings, expected: Option<Expectation>) -> Weigh
             .and_then(|expected| expected.uneven)
             .map(scenario::uneven),
     );
-    Weighed {
+    Ranking {
         shares: reading.shares,
         evidence,
     }
 }
 
-/// The failure, completed from a probe log or a memory summary.
+/// The failure, with missing numbers from a probe log or a memory summary.
 fn completed(mut failure: Failure, findings: &Findings) -> Failure {
     if let Some(failed) = findings.log.as_ref().and_then(|log| log.failed) {
         failure.tried = failure.tried.or(failed.requested);
@@ -88,7 +88,7 @@ fn history<'a>(failure: &Failure, findings: &'a Findings) -> Option<&'a Log> {
     findings.log.as_ref().filter(|log| !log.steps.is_empty())
 }
 
-impl Weighed {
+impl Ranking {
     /// The causes, most likely first, with confidences that sum to at most one.
     pub(super) fn ranking(&self) -> Vec<Ranked> {
         let all = self.shares.iter().map(|(cause, share)| Ranked {

@@ -1,34 +1,34 @@
 //! Other processes, and other GPUs.
 
 use super::Reading;
-use crate::doctor::{Cause, Expectation, Failure, Findings, Source};
+use crate::doctor::{Cause, Failure, Findings, PredictedUsage, Source};
 use headroom_base::units::Bytes;
 
-/// Process ids of ranks that one launcher started lie this close together.
+/// The ids of ranks that one launcher started are this close.
 const SIBLINGS: u64 = 64;
-/// A display, a monitor: what a card always has.
+/// Used by a display or a monitor, as a share of the GPU.
 const SMALL: f64 = 0.05;
-/// Memory that nothing accounts for, beyond what cuDNN and other libraries of the same process hold.
+/// Unaccounted memory beyond what cuDNN and other libraries of the process can hold, as a share of the GPU.
 const HIDDEN: f64 = 0.2;
 
 pub(super) fn read(
     failure: &Failure,
     findings: &Findings,
-    expected: Option<Expectation>,
+    expected: Option<PredictedUsage>,
 ) -> Option<Reading> {
     if failure.source == Source::Mps {
         return Some(on_mps(failure));
     }
-    astray(failure, findings)
+    stray_process(failure, findings)
         .or_else(|| wrong_card(failure, findings))
         .or_else(|| listed(failure, expected))
-        // A log knows itself what lay outside when it began.
+        // A log records the memory outside PyTorch at its start.
         .or_else(|| hidden(failure).filter(|_| findings.log.is_none()))
         .or_else(|| chosen(failure, findings))
 }
 
-/// Apple's allocator says itself how much is not its own: what Metal counts for this process besides, and for others. The
-/// larger of the two is the cause.
+/// Apple's allocator reports how much is not its own: Metal's other memory of this process and of others. The larger part
+/// is the cause.
 fn on_mps(failure: &Failure) -> Reading {
     let total = failure.total.unwrap_or_default();
     let own = failure.allocated.unwrap_or_default();
@@ -36,7 +36,7 @@ fn on_mps(failure: &Failure) -> Reading {
     if others > own {
         return Reading::new(
             format!(
-                "{others} of the {total} that Metal allows belong to others than this process's tensors."
+                "{others} of the {total} that Metal allows is used by something other than this process's tensors."
             ),
             &[
                 (Cause::OtherProcess, 0.6),
@@ -55,21 +55,21 @@ fn on_mps(failure: &Failure) -> Reading {
     )
 }
 
-/// The bytes that others hold of those that were missing.
-fn listed(failure: &Failure, expected: Option<Expectation>) -> Option<Reading> {
-    let listed: Bytes = failure.processes.iter().map(|process| process.1).sum();
+/// Memory of the processes listed in the error.
+fn listed(failure: &Failure, expected: Option<PredictedUsage>) -> Option<Reading> {
+    let listed = failure.listed();
     let total = failure.total?;
     let short = failure.tried.unwrap_or_default() - failure.free.unwrap_or_default();
     if listed < total.scale(SMALL) || listed < short {
         return None;
     }
-    let needs_more = |expected: Expectation| {
+    let needs_more = |expected: PredictedUsage| {
         failure
             .usable()
             .is_some_and(|usable| expected.peak > usable + listed)
     };
     if expected.is_some_and(needs_more) {
-        // Without them it would not have run either.
+        // The run would not have fit without them either.
         return None;
     }
     let pids = failure.processes.iter().map(|process| process.0);
@@ -81,8 +81,8 @@ fn listed(failure: &Failure, expected: Option<Expectation>) -> Option<Reading> {
     if failure.processes.len() > 1 && near {
         return Some(Reading::new(
             format!(
-                "{} processes with neighbouring ids share this GPU and use {listed} of it: the ranks of one job, each meant for \
-                 a GPU of its own.",
+                "{} processes with adjacent ids share this GPU and use {listed} of it: probably the ranks of one job, \
+                 which should have a GPU each.",
                 failure.processes.len()
             ),
             &[(Cause::WrongDevice, 0.75), (Cause::OtherProcess, 0.2)],
@@ -106,30 +106,23 @@ fn listed(failure: &Failure, expected: Option<Expectation>) -> Option<Reading> {
     ))
 }
 
-/// Memory in use that nobody accounts for: the total less free memory, this process and the processes listed.
+/// Unaccounted memory: the total minus free memory, this process and the processes listed.
 fn hidden(failure: &Failure) -> Option<Reading> {
     let (total, free) = (failure.total?, failure.free?);
-    // A context and its libraries where the text does not count them.
-    let own = match failure.in_use {
-        Some(own) => own,
-        None => failure.reserved()? + Bytes::gib(1.5),
-    };
-    let listed: Bytes = failure.processes.iter().map(|process| process.1).sum();
-    let hidden = total - free - own - listed;
+    let hidden = failure.foreign()? - failure.listed();
     let short = failure.tried.unwrap_or_default() - free;
     (hidden > total.scale(HIDDEN) && hidden >= short).then(|| {
         Reading::new(
             format!(
-                "{hidden} of the GPU's {total} are used by nothing that the text names: another process, or libraries of this \
-                 one."
+                "{hidden} of the GPU's {total} is not accounted for: another process, or libraries of this one."
             ),
             &[(Cause::OtherProcess, 0.7), (Cause::Unknown, 0.15), (Cause::WrongDevice, 0.1)],
         )
     })
 }
 
-/// Processes with a GPU of their own that hold memory on this one too.
-fn astray(failure: &Failure, findings: &Findings) -> Option<Reading> {
+/// Processes on other GPUs that also hold memory on this one.
+fn stray_process(failure: &Failure, findings: &Findings) -> Option<Reading> {
     let processes = &findings.smi.as_ref()?.processes;
     let device = failure.device.unwrap_or(0);
     let here = processes.iter().filter(|process| process.card == device);
@@ -142,19 +135,19 @@ fn astray(failure: &Failure, findings: &Findings) -> Option<Reading> {
         .clone()
         .filter(|process| elsewhere(process.pid))
         .count();
-    // One process on several GPUs is meant to be.
+    // A single process on several GPUs is intended.
     (strays > 0 && here.count() > 1).then(|| {
         Reading::new(
             format!(
-                "{strays} processes that run on other GPUs hold memory on GPU {device} too: a checkpoint was loaded without \
-                 map_location, or CUDA was used before the GPU was chosen."
+                "{strays} processes that run on other GPUs also hold memory on GPU {device}: a checkpoint was loaded \
+                 without map_location, or CUDA was used before torch.cuda.set_device()."
             ),
             &[(Cause::WrongDevice, 0.8), (Cause::OtherProcess, 0.1)],
         )
     })
 }
 
-/// A full card beside an empty one.
+/// A full GPU while another is empty.
 fn wrong_card(failure: &Failure, findings: &Findings) -> Option<Reading> {
     let smi = findings.smi.as_ref()?;
     let device = failure.device.unwrap_or(0);
@@ -172,26 +165,26 @@ fn wrong_card(failure: &Failure, findings: &Findings) -> Option<Reading> {
     Some(match empty {
         Some(empty) => Reading::new(
             format!(
-                "{used} are in use on GPU {device}, mostly not by this program, while GPU {} is nearly empty.",
+                "{used} is in use on GPU {device}, mostly not by this program, while GPU {} is nearly empty.",
                 empty.index
             ),
             &[(Cause::WrongDevice, 0.55), (Cause::OtherProcess, 0.35)],
         ),
         None if failure.allocated.is_some() => Reading::new(
-            format!("{used} are in use on GPU {device}, mostly not by this program."),
+            format!("{used} is in use on GPU {device}, mostly not by this program."),
             &[(Cause::OtherProcess, 0.7), (Cause::WrongDevice, 0.12)],
         ),
         None => return None,
     })
 }
 
-/// Errors without numbers where GPUs were chosen by hand.
+/// Errors without numbers, with explicitly selected GPUs.
 fn chosen(failure: &Failure, findings: &Findings) -> Option<Reading> {
     let signs = &findings.signs;
     let bare = failure.tried.is_none() && signs.activities.is_empty();
     (bare && signs.device_chosen).then(|| {
         Reading::new(
-            "GPUs are chosen by hand and the error has no numbers: the program may have come to another GPU than was meant.",
+            "GPUs are selected explicitly and the error has no numbers: the program may run on the wrong GPU.",
             &[(Cause::WrongDevice, 0.5), (Cause::OtherProcess, 0.25), (Cause::Capacity, 0.12)],
         )
     })

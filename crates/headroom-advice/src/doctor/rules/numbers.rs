@@ -1,11 +1,9 @@
-//! The numbers of the error alone, and the step. They tell little: capacity, one long batch and a leak look alike in them.
+//! The error's numbers and the step alone. They prove little: too large a run, one long batch and a leak look alike.
 
 use super::Reading;
 use crate::doctor::{Cause, Failure, Findings, Source};
 
-/// The share of reserved memory that batches of one shape leave unallocated at most.
-const ONE_SHAPE_LEAVES: f64 = 0.15;
-/// One request that is this much of the card.
+/// A large request, as a share of the GPU.
 const LARGE: f64 = 0.4;
 
 pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
@@ -17,12 +15,11 @@ pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
     let holes = failure.unallocated.unwrap_or_default();
     let reserved = failure.reserved().unwrap_or_default();
     let room = free + holes;
-    let varied = holes > reserved.scale(ONE_SHAPE_LEAVES);
     let late = step.filter(|step| *step >= 10);
     if findings.moment.by_bar && late.is_some_and(|step| step.is_multiple_of(50)) {
         return Some(Reading::new(
             format!(
-                "Step {} is round, as evaluations and saves are.",
+                "Step {} is a round number, as for evaluations and saves.",
                 step.unwrap_or(0)
             ),
             &[
@@ -35,7 +32,7 @@ pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
     if late.is_some_and(is_round) {
         return Some(Reading::new(
             format!(
-                "Step {} is at or just beside a round number, as schedules are: an evaluation, a save, another loss.",
+                "Step {} is at or next to a round number, as for scheduled events: an evaluation, a save, another loss.",
                 step.unwrap_or(0)
             ),
             &[
@@ -46,11 +43,11 @@ pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
             ],
         ));
     }
-    if varied && room >= tried.scale(1.3) && !failure.expandable {
+    if failure.is_fragmented() && room >= tried.scale(1.3) && !failure.expandable {
         return Some(Reading::new(
             format!(
-                "{holes} of {reserved} reserved are unallocated, more than batches of one shape leave, and with {free} free they \
-                 exceed the request of {tried}."
+                "{holes} of {reserved} reserved is unallocated, more than batches of one shape leave; with {free} free, \
+                 that exceeds the request of {tried}."
             ),
             &[
                 (Cause::Fragmentation, 0.6),
@@ -63,7 +60,7 @@ pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
     if tried > total.scale(LARGE) {
         return Some(Reading::new(
             format!(
-                "One request of {tried} is a large part of the GPU's {total}: a batch or a tensor that was not meant to be so large."
+                "One request of {tried} is a large part of the GPU's {total}: a batch or a tensor that is larger than intended."
             ),
             &[
                 (Cause::Outlier, 0.38),
@@ -74,10 +71,10 @@ pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
         ));
     }
     if let Some(step) = late {
-        let ran = format!("{step} steps ran before it: the usual batch fits.");
+        let ran = format!("{step} steps ran before it: a typical batch fits.");
         return Some(if room < tried.scale(1.1) {
             Reading::new(
-                format!("{ran} Even whole, the {room} that were left do not hold {tried}."),
+                format!("{ran} The remaining {room} cannot hold {tried}, even if contiguous."),
                 &[
                     (Cause::Outlier, 0.45),
                     (Cause::Leak, 0.22),
@@ -87,9 +84,7 @@ pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
             )
         } else {
             Reading::new(
-                format!(
-                    "{ran} Something may be kept from step to step: these numbers fit that, a longer batch and a schedule."
-                ),
+                format!("{ran} The numbers fit a leak, a longer batch or a scheduled change."),
                 &[
                     (Cause::Leak, 0.38),
                     (Cause::Outlier, 0.28),
@@ -104,7 +99,7 @@ pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
         let (holes, batch) = if fits { (0.42, 0.3) } else { (0.15, 0.5) };
         return Some(Reading::new(
             format!(
-                "It happened at step {}, too early for most leaks and schedules.",
+                "It happened at step {}, too early for most leaks and scheduled events.",
                 step.unwrap_or(0)
             ),
             &[
@@ -119,9 +114,7 @@ pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
         Some(step) => {
             format!("It happened at step {step}: nothing had time to accumulate or change.")
         }
-        None => format!(
-            "{reserved} of {total} were held by this process, and {tried} more did not fit."
-        ),
+        None => format!("This process held {reserved} of {total}, and {tried} more did not fit."),
     };
     Some(Reading::new(
         reason,
@@ -134,12 +127,12 @@ pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
     ))
 }
 
-/// An error that says no more than that memory ran out.
-pub(super) fn bare(findings: &Findings) -> Reading {
+/// An error that says only that memory ran out.
+pub(super) fn without_numbers(findings: &Findings) -> Reading {
     let source = findings.failure.as_ref().map(|failure| failure.source);
     match findings.moment.step {
         Some(step) if step >= 1000 => Reading::new(
-            format!("{step} steps ran before it: something grows, or a long batch came."),
+            format!("{step} steps ran before it: memory grows, or a batch was longer."),
             &[
                 (Cause::Leak, 0.4),
                 (Cause::Outlier, 0.3),
@@ -147,7 +140,7 @@ pub(super) fn bare(findings: &Findings) -> Reading {
             ],
         ),
         Some(step) if step >= 10 => Reading::new(
-            format!("{step} steps ran before it: the usual batch fits."),
+            format!("{step} steps ran before it: a typical batch fits."),
             &[
                 (Cause::Outlier, 0.42),
                 (Cause::Leak, 0.25),
@@ -155,8 +148,8 @@ pub(super) fn bare(findings: &Findings) -> Reading {
             ],
         ),
         _ if source == Some(Source::Driver) => Reading::new(
-            "The request failed in the driver, outside PyTorch's allocator, which would have printed numbers: the GPU was full \
-             when a context, a library or a kernel was loaded.",
+            "The request failed in the driver, outside PyTorch's allocator, which would have printed numbers: the GPU was \
+             full when a context, a library or a kernel was loaded.",
             &[
                 (Cause::OtherProcess, 0.4),
                 (Cause::WrongDevice, 0.28),
@@ -165,7 +158,7 @@ pub(super) fn bare(findings: &Findings) -> Reading {
             ],
         ),
         _ if findings.signs.loading => Reading::new(
-            "It happened while a model was loaded, and the error has no numbers: too large a model, or all ranks on one GPU.",
+            "It happened while a model was loaded, and the error has no numbers: the model is too large, or all ranks use one GPU.",
             &[
                 (Cause::WrongDevice, 0.4),
                 (Cause::Capacity, 0.35),
@@ -173,7 +166,7 @@ pub(super) fn bare(findings: &Findings) -> Reading {
             ],
         ),
         _ => Reading::new(
-            "The text says that memory ran out, and nothing of how much or when.",
+            "The text says only that memory ran out, not how much or when.",
             &[
                 (Cause::Capacity, 0.4),
                 (Cause::Unknown, 0.2),
@@ -184,13 +177,13 @@ pub(super) fn bare(findings: &Findings) -> Reading {
     }
 }
 
-/// Whether a step is where schedules put their events: at a multiple of ten, just before one, or just after one of fifty.
+/// Whether scheduled events fall on a step: a multiple of ten, the step before one, or just after a multiple of fifty.
 pub(super) fn is_round(step: u64) -> bool {
     step >= 9
         && (step.is_multiple_of(10) || step.saturating_add(1).is_multiple_of(10) || step % 50 <= 2)
 }
 
-/// What else the numbers say, whatever the cause.
+/// Further evidence in the numbers, whatever the cause.
 pub(super) fn notes(failure: &Failure, findings: &Findings) -> Vec<String> {
     let mut notes = Vec::new();
     if let (Some(holes), Some(reserved)) = (failure.unallocated, failure.reserved())
@@ -199,12 +192,12 @@ pub(super) fn notes(failure: &Failure, findings: &Findings) -> Vec<String> {
     {
         let share = 100.0 * holes.get() as f64 / reserved.get() as f64;
         notes.push(format!(
-            "{holes} of {reserved} reserved are unallocated ({share:.0} %)."
+            "{holes} of {reserved} reserved is unallocated ({share:.0} %)."
         ));
     }
     if failure.expandable {
         notes.push(
-            "Expandable segments are on: whole free pages were released before this failure."
+            "Expandable segments are on: fully free pages were released before this failure."
                 .into(),
         );
     }
@@ -217,13 +210,11 @@ pub(super) fn notes(failure: &Failure, findings: &Findings) -> Vec<String> {
         .summary
         .as_ref()
         .and_then(|summary| summary.allocated);
-    if let (Some((_, peak)), Some(allocated), Some(tried)) =
-        (peak, failure.allocated, failure.tried)
-        && peak >= allocated + tried
+    if let (Some((_, peak)), Some(needed), Some(_)) = (peak, failure.needed(), failure.tried)
+        && peak >= needed
     {
         notes.push(format!(
-            "{peak} were allocated at an earlier peak, more than the {} with this request: the run did fit before.",
-            allocated + tried
+            "An earlier peak of {peak} exceeds the {needed} with this request: the run did fit before."
         ));
     }
     notes

@@ -1,29 +1,24 @@
-//! What the scenario predicts against what ran: the same steps with the memory this process could have had.
+//! Compares the failure with the scenario's prediction.
 
 use super::Reading;
-use crate::doctor::{Cause, Expectation, Failure, Findings, Uneven};
+use crate::doctor::{Cause, Failure, Findings, PredictedUsage, StageImbalance};
 use headroom_base::units::Bytes;
 
-/// What a prediction may be off.
+/// The tolerance of a prediction.
 const ROUNDING: f64 = 1.02;
-/// The share of reserved memory that batches of one shape leave unallocated when they fail, in recorded runs of the real
-/// allocator. More than that comes from varying shapes.
-const ONE_SHAPE_LEAVES: f64 = 0.15;
-
 pub(super) fn read(
     failure: &Failure,
     findings: &Findings,
-    expected: Expectation,
+    expected: PredictedUsage,
 ) -> Option<Reading> {
-    let (usable, allocated) = (failure.usable()?, failure.allocated?);
-    let needed = allocated + failure.tried.unwrap_or_default();
+    let (usable, needed) = (failure.usable()?, failure.needed()?);
     let peak = expected.peak;
-    let others: Bytes = failure.processes.iter().map(|process| process.1).sum();
+    let others = failure.listed();
     let step = findings.moment.step;
     if peak > usable && peak <= usable + others {
         return Some(Reading::new(
             format!(
-                "The scenario's peak of {peak} fits the GPU, but not the {usable} that other processes left."
+                "The scenario's peak of {peak} fits the GPU, but not the {usable} that other processes left free."
             ),
             &[(Cause::OtherProcess, 0.75), (Cause::Capacity, 0.15)],
         ));
@@ -37,24 +32,23 @@ pub(super) fn read(
     Some(fits(step, expected, usable))
 }
 
-/// The stages of a pipeline that need more and less.
-pub(super) fn uneven(stages: Uneven) -> String {
-    let Uneven {
+/// Names the fullest stage of a pipeline.
+pub(super) fn uneven(stages: StageImbalance) -> String {
+    let StageImbalance {
         stage,
         count,
         most,
         least,
     } = stages;
     format!(
-        "Stage {stage} of the scenario's {count} is the fullest, with {most}; another needs {least}."
+        "Stage {stage} of the scenario's {count} is the fullest with {most}; the emptiest needs {least}."
     )
 }
 
-/// The clean run needs more than there was.
+/// The scenario does not fit.
 fn does_not_fit(failure: &Failure, step: Option<u64>, peak: Bytes, usable: Bytes) -> Reading {
-    let reason = format!(
-        "The scenario needs {peak} at its peak; this process could have had {usable} at most."
-    );
+    let reason =
+        format!("The scenario's peak is {peak}; at most {usable} was available to this process.");
     if step.is_none_or(|step| step <= 1) {
         return Reading::new(
             reason,
@@ -68,11 +62,10 @@ fn does_not_fit(failure: &Failure, step: Option<u64>, peak: Bytes, usable: Bytes
     let holes = failure.unallocated.unwrap_or_default();
     let reserved = failure.reserved().unwrap_or_default();
     let room = holes + failure.free.unwrap_or_default();
-    let varied = holes > reserved.scale(ONE_SHAPE_LEAVES);
-    if varied && failure.tried.is_some_and(|tried| room > tried) {
+    if failure.is_fragmented() && failure.tried.is_some_and(|tried| room > tried) {
         return Reading::new(
             format!(
-                "{reason} Steps before it ran, and {holes} of {reserved} reserved lie unallocated: more than batches of one shape leave."
+                "{reason} Earlier steps ran, and {holes} of {reserved} reserved is unallocated: more than batches of one shape leave."
             ),
             &[
                 (Cause::Fragmentation, 0.5),
@@ -82,7 +75,7 @@ fn does_not_fit(failure: &Failure, step: Option<u64>, peak: Bytes, usable: Bytes
         );
     }
     Reading::new(
-        format!("{reason} Steps before it ran: a larger batch came."),
+        format!("{reason} Earlier steps ran: this batch was larger."),
         &[
             (Cause::Outlier, 0.68),
             (Cause::Capacity, 0.15),
@@ -91,16 +84,19 @@ fn does_not_fit(failure: &Failure, step: Option<u64>, peak: Bytes, usable: Bytes
     )
 }
 
-/// More was alive than the scenario explains.
-fn unexplained(step: Option<u64>, expected: Expectation, needed: Bytes) -> Reading {
+/// More was allocated than the scenario explains.
+fn unexplained(step: Option<u64>, expected: PredictedUsage, needed: Bytes) -> Reading {
     let reason = format!(
-        "{needed} would have been allocated, but the scenario explains only {}: something else is alive that it does not \
-         contain, or another scenario ran.",
+        "The process needed {needed}, but the scenario explains only {}: something else is allocated, or the run had \
+         other settings.",
         expected.peak
     );
     if let Some(event) = event(step, expected) {
         return Reading::new(
-            format!("{reason} At this step the scenario has its {}.", event.0),
+            format!(
+                "{reason} The scenario schedules its {} at this step.",
+                event.0
+            ),
             &[(event.1, 0.68), (Cause::Leak, 0.15), (Cause::Unknown, 0.08)],
         );
     }
@@ -124,15 +120,18 @@ fn unexplained(step: Option<u64>, expected: Expectation, needed: Bytes) -> Readi
     Reading::new(reason, shares)
 }
 
-/// The clean run fits, and no more than it needs was asked for.
-fn fits(step: Option<u64>, expected: Expectation, usable: Bytes) -> Reading {
+/// The scenario fits, and the run needed no more than predicted.
+fn fits(step: Option<u64>, expected: PredictedUsage, usable: Bytes) -> Reading {
     let reason = format!(
-        "The scenario's peak of {} fits in the {usable} that this process could have had, and no more than that was asked for",
+        "The scenario's peak of {} fits in the {usable} available to this process, and the run needed no more than that",
         expected.peak
     );
     if let Some(event) = event(step, expected) {
         return Reading::new(
-            format!("{reason}; at this step the scenario has its {}.", event.0),
+            format!(
+                "{reason}; the scenario schedules its {} at this step.",
+                event.0
+            ),
             &[
                 (event.1, 0.55),
                 (Cause::Fragmentation, 0.25),
@@ -143,7 +142,7 @@ fn fits(step: Option<u64>, expected: Expectation, usable: Bytes) -> Reading {
     match expected.replayed {
         Some(replayed) if replayed.failed.is_none() && replayed.retries == 0 => Reading::new(
             format!(
-                "{reason}. Replayed with that much, {} of its steps run without a retry, if in another order: fragmentation is not certain.",
+                "{reason}. Replayed with that memory, {} of its steps run without a retry, though in another order: fragmentation is not certain.",
                 replayed.steps
             ),
             &[
@@ -154,7 +153,7 @@ fn fits(step: Option<u64>, expected: Expectation, usable: Bytes) -> Reading {
         ),
         Some(replayed) if replayed.failed.is_some() => Reading::new(
             format!(
-                "{reason}. Replayed with that much, its steps fail too: the free memory is fragmented."
+                "{reason}. Replayed with that memory, its steps fail too: the free memory is fragmented."
             ),
             &[
                 (Cause::Fragmentation, 0.8),
@@ -173,8 +172,8 @@ fn fits(step: Option<u64>, expected: Expectation, usable: Bytes) -> Reading {
     }
 }
 
-/// The scenario's evaluation or save at this step. Steps are counted from 0, events after so many of them.
-fn event(step: Option<u64>, expected: Expectation) -> Option<(&'static str, Cause)> {
+/// The scenario's evaluation or save at this step. Steps are counted from 0, intervals from 1.
+fn event(step: Option<u64>, expected: PredictedUsage) -> Option<(&'static str, Cause)> {
     let comes = |every: u64| every > 0 && step.is_some_and(|step| (step + 1).is_multiple_of(every));
     if comes(expected.eval_every) {
         return Some(("evaluation", Cause::Evaluation));

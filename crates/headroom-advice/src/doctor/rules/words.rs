@@ -1,4 +1,4 @@
-//! What the program did when the error came, by its own words.
+//! What the program was doing when the error occurred, from its traceback and logs.
 
 use super::Reading;
 use crate::doctor::signs::Activity;
@@ -10,7 +10,7 @@ pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
     let signs = &findings.signs;
     if findings.moment.no_batch_fits {
         return Some(Reading::new(
-            "A batch-size finder tried every size down to one sample, and none ran.",
+            "A batch-size finder tried every size down to one sample, and none fit.",
             &[(Cause::Capacity, 0.8), (Cause::OtherProcess, 0.1)],
         ));
     }
@@ -26,8 +26,8 @@ pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
     }
     if signs.sampler {
         return Some(Reading::new(
-            "vLLM failed as it took its share of the GPU beside the training: its weights, its cache and its trial run must fit into \
-             gpu_memory_utilization, and the training into the rest.",
+            "vLLM failed to allocate its share of the training GPU: its weights, KV cache and profiling run must fit into \
+             gpu_memory_utilization, and training into the rest.",
             &[
                 (Cause::Capacity, 0.65),
                 (Cause::OtherProcess, 0.2),
@@ -35,7 +35,7 @@ pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
             ],
         ));
     }
-    // Where the text does not say how large the GPU is, none is larger than the largest.
+    // If the text does not give the GPU's size, the largest GPU is an upper bound.
     let largest = || {
         catalog::gpus()
             .iter()
@@ -51,7 +51,7 @@ pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
             .is_some_and(|reserved| reserved.get() == 0)
         {
             return Some(Reading::new(
-                format!("A first request of {tried} on a GPU that is said to have {total}."),
+                format!("A first request of {tried} on a GPU that reports {total}."),
                 &[
                     (Cause::LibraryBug, 0.45),
                     (Cause::Capacity, 0.35),
@@ -63,8 +63,8 @@ pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
         let (attention, evaluation) = if evaluates { (0.3, 0.45) } else { (0.55, 0.12) };
         return Some(Reading::new(
             format!(
-                "One request of {tried} is more than the whole GPU has: a tensor that grows with the square of the length or of \
-                 the pixels, or everything at once."
+                "One request of {tried} exceeds the whole GPU: a tensor quadratic in the sequence length or in the \
+                 pixels, or everything in one batch."
             ),
             &[
                 (Cause::Attention, attention),
@@ -84,7 +84,7 @@ pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
             Cause::Checkpoint,
         ),
         Activity::OptimizerStep => (
-            "It happened in the optimizer, which makes its states in its first step.",
+            "It happened in the optimizer, which allocates its states in the first step.",
             Cause::OptimizerStep,
         ),
     };

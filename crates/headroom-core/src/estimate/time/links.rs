@@ -1,4 +1,4 @@
-//! What GPUs send each other in a step, and how long the links between them take for it.
+//! Communication between GPUs in a step, and its duration.
 
 use super::pipeline::bubble;
 use crate::step::Run;
@@ -7,38 +7,38 @@ use headroom_scenario::{
     Case, Checkpointing, Parallelism, PolicyType, Precision, Scenario, Toggle, Trainer,
 };
 
-/// Seconds that a step's collectives take at the best, the expected and the worst speed, by what can go on beside them.
+/// Seconds of a step's collectives (best, expected, worst speed), by what overlaps them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sending {
-    /// Beside the last backward pass: gradients that are reduced as they come.
-    pub beside_backward: [f64; 3],
-    /// Beside all passes: weights that are gathered ahead, and gradients that are scattered.
-    pub beside_passes: [f64; 3],
-    /// While the card waits: what the next operation needs.
+pub struct CommTime {
+    /// Overlapped with the last backward pass: gradients reduced as they become ready.
+    pub overlaps_backward: [f64; 3],
+    /// Overlapped with all passes: prefetched all-gathers of weights and reduce-scatters of gradients.
+    pub overlaps_passes: [f64; 3],
+    /// Not overlapped: the next operation needs the result.
     pub alone: [f64; 3],
-    /// How much longer the passes take because a pipeline's GPUs wait for each other, as a share of them.
+    /// The pipeline bubble, as a share of the passes' duration.
     pub bubble: f64,
 }
 
-/// One of a job's groups of GPUs: how many they are, and how many of them are on one machine.
+/// A process group: its size, and how many of its GPUs are on one machine.
 #[derive(Clone, Copy, Debug)]
 struct Group {
     size: f64,
     on_a_machine: f64,
 }
 
-/// Elements of a bucket of ZeRO's where nothing is said (`reduce_bucket_size`, deepspeed/runtime/zero/config.py).
+/// ZeRO's default bucket in elements (`reduce_bucket_size`, deepspeed/runtime/zero/config.py).
 const ZERO_BUCKET: f64 = 5e8;
 
-/// All that this rank sends in a step.
-pub fn sending(run: &Run, case: &Case, speeds: &Speeds) -> Sending {
+/// The communication of this rank in a step.
+pub fn comm_time(run: &Run, case: &Case, speeds: &Speeds) -> CommTime {
     let scenario = case.scenario;
-    let mut sending = Sending::default();
+    let mut comm_time = CommTime::default();
     let Some(links) = speeds.links.filter(|_| scenario.hardware.gpus > 1) else {
-        return sending;
+        return comm_time;
     };
     let mesh = scenario.mesh();
-    // Groups lie in this order, the first on neighbouring GPUs.
+    // The mesh has this order; the first group's ranks are on neighbouring GPUs.
     let tensor = Group::of(scenario, mesh.tensor, 1);
     let before_context = mesh.tensor;
     let context = Group::of(scenario, mesh.context, before_context);
@@ -49,7 +49,7 @@ pub fn sending(run: &Run, case: &Case, speeds: &Speeds) -> Sending {
         mesh.data,
         before_shards.saturating_mul(mesh.shard),
     );
-    // All that is gathered or scattered in messages of so many bytes, and what is reduced and given to all, which goes round twice.
+    // All-gathers and reduce-scatters in messages of this size, and all-reduces, which traverse the ring twice.
     let over = |group: Group, bytes: f64, message: f64| {
         let count = bytes / message.max(1.0);
         group.seconds(count, bytes, message, links, speeds)
@@ -69,8 +69,8 @@ pub fn sending(run: &Run, case: &Case, speeds: &Speeds) -> Sending {
         scenario.training.precision,
         Precision::Bf16 | Precision::Fp16
     );
-    // Megatron-Core reduces in fp32 unless told not to (`grad_reduce_in_fp32`), and while backward continues only where it is told
-    // to (`--overlap-grad-reduce`).
+    // Megatron-Core reduces in fp32 by default (`grad_reduce_in_fp32`), and overlaps that with backward only with
+    // `--overlap-grad-reduce`.
     let megatrons = scenario.stack.trainer == Trainer::Megatron;
     let in_fp32 = wide || megatrons && scenario.parallel.reduce_dtype != PolicyType::Bf16;
     let waits = megatrons && scenario.parallel.zero_overlap != Toggle::On;
@@ -79,7 +79,7 @@ pub fn sending(run: &Run, case: &Case, speeds: &Speeds) -> Sending {
         if in_fp32 { 4.0 } else { 2.0 },
     );
     let (all, trained) = (run.parameters as f64, run.trainable as f64);
-    // A ring passes on all but its own share.
+    // A rank of a ring sends everything except its own share.
     match scenario.parallel.strategy {
         Parallelism::None => {}
         Parallelism::Ddp => {
@@ -87,16 +87,16 @@ pub fn sending(run: &Run, case: &Case, speeds: &Speeds) -> Sending {
             let bucket = (scenario.parallel.bucket_mb as f64 * MIB).min(trained * gradient);
             let reduced = all_reduced(copies, trained * gradient, bucket);
             if waits {
-                sending.alone = reduced;
+                comm_time.alone = reduced;
             } else {
-                sending.beside_backward = reduced;
+                comm_time.overlaps_backward = reduced;
             }
         }
         Parallelism::DataParallel => {
             // The weights are sent before every forward and the gradients after every backward, in chunks of `buffer_size`.
             const CHUNK: f64 = 10_485_760.0;
             let each = all * weight + trained * gradient;
-            sending.alone = over(copies, passes * each, CHUNK);
+            comm_time.alone = over(copies, passes * each, CHUNK);
         }
         Parallelism::Zero1 | Parallelism::Zero2 => {
             let bucket = match scenario.parallel.zero_bucket {
@@ -106,17 +106,17 @@ pub fn sending(run: &Run, case: &Case, speeds: &Speeds) -> Sending {
             let bucket = bucket.min(trained) * weight;
             let gathered = over(shards, trained * weight, bucket);
             if megatrons {
-                // Its distributed optimizer scatters what it reduces.
+                // Its distributed optimizer uses reduce-scatter.
                 let reduced = over(shards, trained * gradient, bucket);
                 if waits {
-                    sending.alone = sum(reduced, gathered);
+                    comm_time.alone = sum(reduced, gathered);
                 } else {
-                    sending.beside_backward = reduced;
-                    sending.alone = gathered;
+                    comm_time.overlaps_backward = reduced;
+                    comm_time.alone = gathered;
                 }
             } else {
-                // DeepSpeed gives buckets to all (`allreduce_and_scatter`): stage 2 after every backward, as each rank keeps its
-                // part of the gradients alone; and waits for each bucket unless told not to (`overlap_comm_valid`).
+                // DeepSpeed all-reduces buckets (`allreduce_and_scatter`), in stage 2 after every backward, since each rank
+                // keeps only its shard of the gradients; and waits for each bucket by default (`overlap_comm_valid`).
                 let reduces = match scenario.parallel.strategy {
                     Parallelism::Zero2 => passes,
                     _ => 1.0,
@@ -124,33 +124,33 @@ pub fn sending(run: &Run, case: &Case, speeds: &Speeds) -> Sending {
                 let reduced = all_reduced(shards, reduces * trained * weight, bucket);
                 let overlaps = scenario.parallel.zero_overlap == Toggle::On;
                 if overlaps && reduces > 1.0 {
-                    sending.beside_passes = reduced;
-                    sending.alone = gathered;
+                    comm_time.overlaps_passes = reduced;
+                    comm_time.alone = gathered;
                 } else if overlaps {
-                    sending.beside_backward = reduced;
-                    sending.alone = gathered;
+                    comm_time.overlaps_backward = reduced;
+                    comm_time.alone = gathered;
                 } else {
-                    sending.alone = sum(reduced, gathered);
+                    comm_time.alone = sum(reduced, gathered);
                 }
             }
         }
         Parallelism::Fsdp1 | Parallelism::Fsdp2 | Parallelism::Hsdp | Parallelism::Zero3 => {
             let gathers = if scenario.parallel.reshard { 2.0 } else { 1.0 };
-            // Stage 3 has no room for whole gradients between micro-batches (`reduce_and_partition_ipg_grads`).
+            // Stage 3 keeps no unsharded gradients between micro-batches (`reduce_and_partition_ipg_grads`).
             let each_pass =
                 scenario.parallel.sync_each || scenario.parallel.strategy == Parallelism::Zero3;
             let reduces = if each_pass { passes } else { 1.0 };
-            // A layer is gathered at a time, and so are its gradients reduced.
+            // One layer is gathered at a time, and its gradients are reduced together.
             let (layer, of_layer) = (
                 all * weight / layers_of_all,
                 trained * gradient / layers_of_all,
             );
             let gathered = over(shards, passes * gathers * all * weight, layer);
             let reduced = over(shards, reduces * trained * gradient, of_layer);
-            sending.beside_passes = sum(gathered, reduced);
+            comm_time.overlaps_passes = sum(gathered, reduced);
             let shard = trained * gradient / shards.size;
             let message = shard / layers_of_all;
-            sending.beside_backward = all_reduced(copies, shard, message);
+            comm_time.overlaps_backward = all_reduced(copies, shard, message);
         }
     }
     let hidden = case.listed_size("hidden").unwrap_or(0) as f64;
@@ -158,7 +158,7 @@ pub fn sending(run: &Run, case: &Case, speeds: &Speeds) -> Sending {
     let tokens = scenario.data.micro_batch as f64 * scenario.data.sequence as f64 / context.size;
     let state = tokens * hidden * weight;
     if mesh.tensor > 1 {
-        // Two all-reduces a layer in each pass, and in what is computed again.
+        // Two all-reduces per layer in each pass, and in recomputation.
         let again = matches!(
             scenario.training.checkpointing,
             Checkpointing::Layers | Checkpointing::KeepHalf
@@ -166,26 +166,26 @@ pub fn sending(run: &Run, case: &Case, speeds: &Speeds) -> Sending {
         let reductions = if again { 6.0 } else { 4.0 };
         let bytes = passes * layers * reductions * state;
         let sent = if scenario.parallel.sequence_parallel {
-            // A reduction is scattered, and gathered where the next matrix takes it.
+            // Each all-reduce becomes a reduce-scatter and an all-gather before the next matrix.
             over(tensor, 2.0 * bytes, state)
         } else {
             all_reduced(tensor, bytes, state)
         };
-        sending.alone = sum(sending.alone, sent);
+        comm_time.alone = sum(comm_time.alone, sent);
         if scenario.parallel.sequence_parallel && megatrons {
-            // Its column-parallel layers keep their part of the input, and gather the rest again beside the product for the
-            // input's gradient (`LinearWithGradAccumulationAndAsyncCommunication`).
+            // Its column-parallel layers save their shard of the input, and gather the rest again during the input's
+            // gradient (`LinearWithGradAccumulationAndAsyncCommunication`).
             let again = over(tensor, passes * layers * 2.0 * state, state);
-            sending.beside_passes = sum(sending.beside_passes, again);
+            comm_time.overlaps_passes = sum(comm_time.overlaps_passes, again);
         }
     }
     if mesh.context > 1 {
-        // Keys and values of all, and their gradients.
+        // Keys and values of all ranks, and their gradients.
         let heads = case.listed_size("heads").unwrap_or(1).max(1) as f64;
         let share = case.listed_size("kv").map_or(1.0, |kv| kv as f64 / heads);
         let bytes = passes * layers * 3.0 * 2.0 * share * state * context.size;
-        sending.beside_passes = sum(
-            sending.beside_passes,
+        comm_time.overlaps_passes = sum(
+            comm_time.overlaps_passes,
             over(context, bytes, 2.0 * share * state * context.size),
         );
     }
@@ -194,10 +194,10 @@ pub fn sending(run: &Run, case: &Case, speeds: &Speeds) -> Sending {
         let neighbours = Group::of(scenario, 2, mesh.gpus_of_a_stage());
         let bytes = passes * stages * 2.0 * 2.0 * state / f64::from(mesh.tensor.max(1));
         let message = state / f64::from(mesh.tensor.max(1));
-        sending.alone = sum(sending.alone, over(neighbours, bytes, message));
-        sending.bubble = bubble(scenario);
+        comm_time.alone = sum(comm_time.alone, over(neighbours, bytes, message));
+        comm_time.bubble = bubble(scenario);
     }
-    sending
+    comm_time
 }
 
 fn sum(a: [f64; 3], b: [f64; 3]) -> [f64; 3] {
@@ -205,7 +205,7 @@ fn sum(a: [f64; 3], b: [f64; 3]) -> [f64; 3] {
 }
 
 impl Group {
-    /// So many GPUs, each this far from the next.
+    /// A group of `size` GPUs, `apart` ranks from each other.
     fn of(scenario: &Scenario, size: u32, apart: u32) -> Self {
         let near = scenario.hardware.gpus_of_a_machine() / apart.max(1);
         Self {
@@ -214,8 +214,9 @@ impl Group {
         }
     }
 
-    /// How long a ring takes to pass these bytes on to all, in so many messages: at the pace of the links within a machine, where
-    /// each has to start, or of the network cards that the group's GPUs have on one, of whose rate short messages reach little.
+    /// How long a ring takes for these bytes in `count` messages: at the rate of the links within a machine plus a start-up
+    /// latency each, or of the network cards of the group's GPUs on one machine, of whose bandwidth short messages reach
+    /// only a part.
     fn seconds(
         self,
         count: f64,
@@ -224,7 +225,7 @@ impl Group {
         links: Rate,
         speeds: &Speeds,
     ) -> [f64; 3] {
-        /// Messages overlap in part, or meet others on their way: as if they were so much longer or shorter.
+        /// Messages partly overlap or congest, as if they were longer or shorter by this factor.
         const LENGTHS: [f64; 3] = [4.0, 1.0, 0.25];
         if self.size < 2.0 {
             return [0.0; 3];
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gpus_send_takes_time() {
+    fn communication_takes_time() {
         check("gpus=16 nodes=2 par=ddp", "gpus=8 par=ddp");
         check("gpus=8 nodes=8 par=fsdp2", "gpus=8 par=fsdp2");
         check(

@@ -1,13 +1,14 @@
-//! How long a step takes: each kernel as long as its arithmetic or its traffic needs, whichever is more, at speeds that were
-//! measured on cards; or as long as the program needs to launch them all, where that is more.
+//! How long a step takes: a roofline of each kernel (arithmetic or memory traffic, whichever is slower) at speeds measured
+//! on real GPUs, or the time to launch all kernels if that is longer.
 //!
-//! It is a band, never one number: the same product runs at 40 % of the data sheet in one shape and at 85 % in another.
+//! It is a range, never one number: the same matrix product reaches 40 % of the data sheet in one shape and 85 % in
+//! another.
 
 mod links;
 mod pace;
 mod pipeline;
 
-pub use pace::{Busy, Pace, pace};
+pub use pace::{KernelTime, PhaseTimes, phase_times};
 pub use pipeline::{Timetable, timetable};
 
 use serde::Serialize;
@@ -36,36 +37,36 @@ pub struct Range {
     pub high: f64,
 }
 
-/// What a step does with its time.
+/// How long a step takes, and what it spends its time on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct StepTime {
     /// One optimizer step, with all its micro-batches.
     pub step: Span,
     pub forward: Span,
-    /// With what checkpoints compute again.
+    /// Including recomputation.
     pub backward: Span,
     pub optimizer: Span,
-    /// Between GPUs, beyond what happens beside backward.
+    /// Communication between GPUs that is not overlapped.
     pub communication: Span,
-    /// In which a pipeline's GPU waits for the others.
+    /// The idle time of a pipeline's GPU.
     pub bubble: Span,
     /// Of all GPUs together.
     pub samples_per_second: Range,
-    /// Of all GPUs together; `None` where samples are not made of tokens.
+    /// Of all GPUs together; `None` if samples have no tokens.
     pub tokens_per_second: Option<Range>,
-    /// The model's arithmetic, without what is computed again, against the data sheet's 16-bit rate (fp32 runs: the fp32 rate).
+    /// MFU: model FLOPs without recomputation, as a share of the data sheet's 16-bit rate (fp32 runs: the fp32 rate).
     pub utilization: Range,
-    /// What the model's arithmetic comes to in a step on one GPU.
+    /// Model FLOPs of a step on one GPU.
     pub model_flops: Flops,
-    /// What the card spends its time on, as shares of its busy time that sum to one.
-    pub spent: Spent,
-    /// The share of the step in which the card waits for the program's next launch.
+    /// Shares of the GPU's busy time by kind of kernel; they sum to one.
+    pub spent: KernelShares,
+    /// The share of the step in which the GPU waits for the next kernel launch.
     pub waiting: f64,
 }
 
-/// Shares of the card's busy time.
+/// Shares of the GPU's busy time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Spent {
+pub struct KernelShares {
     pub products: f64,
     pub attention: f64,
     pub convolutions: f64,
@@ -75,16 +76,16 @@ pub struct Spent {
     pub host: f64,
 }
 
-/// The time of a step: from a steady step's run, and from one without checkpoints where the case has them.
+/// The duration of a step, from the run of a steady-state step and, if the case uses checkpointing, from one without.
 pub(super) fn of_run(case: &Case, run: &Run, plain: Option<&Run>, speeds: &Speeds) -> StepTime {
     let scenario = case.scenario;
-    let pace = pace(run, case, speeds);
+    let phase_times = phase_times(run, case, speeds);
     let model_flops = flops(plain.unwrap_or(run), scenario);
     let peak = match scenario.training.precision {
         Precision::Fp32 => speeds.peak_fp32,
         _ => speeds.peak_half,
     };
-    let step = pace.step();
+    let step = phase_times.step();
     let per_second = |amount: f64| Range {
         low: amount / step.high.get(),
         expected: amount / step.expected.get(),
@@ -97,26 +98,26 @@ pub(super) fn of_run(case: &Case, run: &Run, plain: Option<&Run>, speeds: &Speed
         .map(|_| samples * scenario.data.sequence as f64);
     StepTime {
         step,
-        forward: pace.forward.span(),
-        backward: pace.backward.span(),
-        optimizer: pace.optimizer.span(),
-        communication: pace.communication(),
-        bubble: pace.bubble(),
+        forward: phase_times.forward.span(),
+        backward: phase_times.backward.span(),
+        optimizer: phase_times.optimizer.span(),
+        communication: phase_times.communication(),
+        bubble: phase_times.bubble(),
         samples_per_second: per_second(samples),
         tokens_per_second: tokens.map(per_second),
         utilization: per_second(model_flops.get() / peak),
         model_flops,
-        spent: pace.spent(),
-        waiting: pace.waiting(),
+        spent: phase_times.spent(),
+        waiting: phase_times.waiting(),
     }
 }
 
-/// The card's speeds, or why nothing can be said of time.
+/// The GPU's speeds, or an error if they are unknown.
 pub fn known(case: &Case) -> Result<Speeds, Unsupported> {
     known_without(case, &|_| false)
 }
 
-/// The same without what these sources say.
+/// The same without the measurements of these sources.
 pub fn known_without(case: &Case, left_out: &dyn Fn(&str) -> bool) -> Result<Speeds, Unsupported> {
     let hardware = &case.scenario.hardware;
     let tflops = (hardware.tflops > 0).then_some(hardware.tflops as f64 * 1e12);
@@ -142,22 +143,22 @@ fn reads_text(category: catalog::ModelCategory) -> bool {
     )
 }
 
-/// All arithmetic of a step on one GPU, whatever its phase.
+/// All FLOPs of a step on one GPU, in all phases.
 pub(super) fn flops(run: &Run, scenario: &Scenario) -> Flops {
     let in_steps = weighted(run, scenario).filter(|(kernel, _)| kernel.phase != Phase::Evaluation);
     let all = in_steps.map(|(kernel, weight)| kernel.flops * weight);
     Flops::new(all.sum::<f64>() / steps(run))
 }
 
-/// The run's kernels, each with the times it runs: of many equal micro-batches only the first few are run on the tape, and the
-/// last of these stands for the rest.
+/// The run's kernels with their launch counts: of many equal micro-batches only the first few are simulated, and the last
+/// of these represents the rest.
 fn weighted<'a>(run: &'a Run, scenario: &Scenario) -> impl Iterator<Item = (&'a Kernel, f64)> {
     let trace = &run.trace;
     let accumulation = scenario.training.accumulation;
     let ran = outline(&run.trace).micro_batches.max(1);
     let rest = accumulation.saturating_sub(ran.into()) as f64;
-    // After a pipeline's last forward come the backwards of several micro-batches, so that none stands for the rest: each of its
-    // passes stands for as many.
+    // After a pipeline's last forward come the backwards of several micro-batches, so no single one can represent the rest:
+    // each pass represents equally many.
     let in_pipeline = (run.pipeline_parallel > 1).then(|| {
         let is_forward = |mark: &&PhaseStart| mark.step == 0 && mark.phase == Phase::Forward;
         let forwards = trace.phase_starts.iter().filter(is_forward).count().max(1);
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn published_durations_lie_in_the_band() {
+    fn published_durations_are_in_the_range() {
         // nanoGPT's README: about 250 ms for a step of bench.py without compilation on an A100, attention in Python.
         check(
             &[
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn recomputing_costs_time_and_no_utilization_is_won_by_it() {
+    fn recomputation_costs_time_and_lowers_utilization() {
         let plain = time(&[("seq", "512")]);
         let again = time(&[("seq", "512"), ("ckpt", "layers")]);
         assert!(again.step.expected > plain.step.expected);
@@ -264,7 +265,7 @@ mod tests {
                 high,
             } = time.step;
             assert!(low < expected && expected < high);
-            let Spent {
+            let KernelShares {
                 products,
                 attention,
                 convolutions,
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_without_rates_has_no_time_unless_they_are_given() {
+    fn an_unknown_gpu_needs_rates_for_a_step_time() {
         let mut scenario = Scenario::default();
         for (name, value) in [("gpu", "mine"), ("mem", "24000")] {
             settings::set(&mut scenario, name, value).unwrap();

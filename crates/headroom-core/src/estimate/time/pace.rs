@@ -1,7 +1,7 @@
-//! The kernels of a run, each at the card's speed for its kind, added up by phase.
+//! Adds up a run's kernels by phase, each at the GPU's speed for its kind.
 
-use super::links::{Sending, sending};
-use super::{Span, Spent, steps, weighted};
+use super::links::{CommTime, comm_time};
+use super::{KernelShares, Span, steps, weighted};
 use crate::estimate::{Phase, device, quick};
 use crate::parallel::MODULE_HOOKS;
 use crate::step::Run;
@@ -10,26 +10,26 @@ use headroom_base::units::Seconds;
 use headroom_catalog::{Rate, Speeds};
 use headroom_scenario::{Case, Scenario};
 
-/// A step's time in the parts that change independently: what `parts` adds up for a search.
+/// The duration of a step by phase: the parts that a search combines.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Pace {
-    pub forward: Busy,
-    pub backward: Busy,
-    pub optimizer: Busy,
-    /// What is sent to other GPUs, and the bubble of a pipeline.
-    pub sending: Sending,
-    /// Backward passes of a step: gradients are sent beside the last.
+pub struct PhaseTimes {
+    pub forward: KernelTime,
+    pub backward: KernelTime,
+    pub optimizer: KernelTime,
+    /// Communication and the pipeline bubble.
+    pub comm_time: CommTime,
+    /// Backward passes of a step; gradients are reduced during the last.
     pub passes: f64,
 }
 
-/// The card's busy time at the best, the expected and the worst speed, by what it does, and the time to launch it all.
+/// Seconds of kernels by kind (best, expected, worst speed), and the time to launch them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Busy {
+pub struct KernelTime {
     seconds: [[f64; 3]; 5],
     launching: [f64; 3],
 }
 
-impl Busy {
+impl KernelTime {
     fn at(&self, speed: usize) -> f64 {
         let card: f64 = self.seconds.iter().map(|kind| kind[speed]).sum();
         card.max(self.launching[speed])
@@ -49,31 +49,31 @@ impl Busy {
     }
 }
 
-impl Pace {
-    /// The part of sending that passes do not hide: all but the last of DDP's buckets goes beside the last backward, and all but
-    /// the first of FSDP's units beside nine tenths of the passes.
+impl PhaseTimes {
+    /// Communication that the passes do not hide: all but the last of DDP's buckets overlaps the last backward, and all but
+    /// the first of FSDP's units overlaps nine tenths of the passes.
     fn exposed(&self, speed: usize) -> f64 {
         const LAST_BUCKET: f64 = 0.1;
         const FIRST_UNIT: f64 = 0.05;
-        const BESIDE: f64 = 0.9;
-        let Sending {
-            beside_backward,
-            beside_passes,
+        const OVERLAP: f64 = 0.9;
+        let CommTime {
+            overlaps_backward,
+            overlaps_passes,
             alone,
             ..
-        } = self.sending;
+        } = self.comm_time;
         let backward = self.backward.at(speed) / self.passes.max(1.0);
-        let reduced = beside_backward[speed];
-        let gathered = beside_passes[speed];
-        let beside = BESIDE * (self.forward.at(speed) + self.backward.at(speed));
+        let reduced = overlaps_backward[speed];
+        let gathered = overlaps_passes[speed];
+        let beside = OVERLAP * (self.forward.at(speed) + self.backward.at(speed));
         (reduced - backward).max(LAST_BUCKET * reduced)
             + (gathered - beside).max(FIRST_UNIT * gathered)
             + alone[speed]
     }
 
-    /// Time in which a pipeline's GPU waits for the others.
+    /// The idle time of a pipeline's GPU.
     fn idle(&self, speed: usize) -> f64 {
-        self.sending.bubble * (self.forward.at(speed) + self.backward.at(speed))
+        self.comm_time.bubble * (self.forward.at(speed) + self.backward.at(speed))
     }
 
     pub(super) fn bubble(&self) -> Span {
@@ -109,7 +109,7 @@ impl Pace {
         }
     }
 
-    pub(super) fn spent(&self) -> Spent {
+    pub(super) fn spent(&self) -> KernelShares {
         let mut shares = [0.0; 5];
         for busy in [&self.forward, &self.backward, &self.optimizer] {
             for (share, kind) in shares.iter_mut().zip(&busy.seconds) {
@@ -118,7 +118,7 @@ impl Pace {
         }
         let all = shares.iter().sum::<f64>().max(f64::MIN_POSITIVE);
         let [products, attention, convolutions, traffic, host] = shares.map(|share| share / all);
-        Spent {
+        KernelShares {
             products,
             attention,
             convolutions,
@@ -140,12 +140,12 @@ impl Pace {
 }
 
 /// Adds up a run's kernels for a whole step of the scenario.
-pub fn pace(run: &Run, case: &Case, speeds: &Speeds) -> Pace {
+pub fn phase_times(run: &Run, case: &Case, speeds: &Speeds) -> PhaseTimes {
     let scenario = case.scenario;
-    let mut pace = Pace {
-        sending: sending(run, case, speeds),
+    let mut phase_times = PhaseTimes {
+        comm_time: comm_time(run, case, speeds),
         passes: scenario.training.accumulation as f64,
-        ..Pace::default()
+        ..PhaseTimes::default()
     };
     let wrapped = wrapping(scenario);
     let stays = stays_on_device(run, scenario);
@@ -153,12 +153,12 @@ pub fn pace(run: &Run, case: &Case, speeds: &Speeds) -> Pace {
         let busy = match kernel.phase {
             // Not in every step, so not in a step's time.
             Phase::Evaluation | Phase::Resume | Phase::Generation => continue,
-            Phase::Setup | Phase::Forward | Phase::Reference => &mut pace.forward,
-            Phase::Backward => &mut pace.backward,
-            Phase::Optimizer => &mut pace.optimizer,
+            Phase::Setup | Phase::Forward | Phase::Reference => &mut phase_times.forward,
+            Phase::Backward => &mut phase_times.backward,
+            Phase::Optimizer => &mut phase_times.optimizer,
         };
         if kernel.op == MODULE_HOOKS {
-            // They run in the program alone, whether or not a library's modules lie between.
+            // They run on the CPU only, with or without a library's wrapper modules.
             let Rate {
                 low,
                 expected,
@@ -187,13 +187,13 @@ pub fn pace(run: &Run, case: &Case, speeds: &Speeds) -> Pace {
         }
     }
     let each = 1.0 / (steps(run) * not_split(run, scenario));
-    pace.forward.scale(each);
-    pace.backward.scale(each);
-    pace.optimizer.scale(each);
-    pace
+    phase_times.forward.scale(each);
+    phase_times.backward.scale(each);
+    phase_times.optimizer.scale(each);
+    phase_times
 }
 
-/// Whether a paged optimizer's states never leave the card: pages move only when something else needs their room.
+/// Whether a paged optimizer's states never leave the GPU: pages are evicted only under memory pressure.
 fn stays_on_device(run: &Run, scenario: &Scenario) -> bool {
     let paged =
         scenario.training.optimizer.id().contains("paged") && !scenario.training.ema_on_host;
@@ -202,7 +202,7 @@ fn stays_on_device(run: &Run, scenario: &Scenario) -> bool {
     paged && usable.is_some_and(|usable| all <= usable.get())
 }
 
-/// How much longer a launch takes where libraries' modules lie between: adapters wrap each layer in a module of their own.
+/// The launch overhead of a library's wrapper modules: adapters wrap each layer in a module.
 fn wrapping(scenario: &Scenario) -> f64 {
     /// A PEFT layer's forward in eager Python: half a dozen calls and casts around each product (peft tuners/lora/layer.py).
     const ADAPTERS: f64 = 1.75;
@@ -219,7 +219,7 @@ const CONVOLUTIONS: usize = 2;
 const TRAFFIC: usize = 3;
 const HOST: usize = 4;
 
-/// What a kernel is, and how long it runs at the best, the expected and the worst speed.
+/// The kind of a kernel, and its seconds (best, expected, worst speed).
 fn of_kernel(kernel: &Kernel, speeds: &Speeds) -> (usize, [f64; 3]) {
     let half = matches!(kernel.dtype, DType::F16 | DType::BF16);
     let (kind, arithmetic) = match kernel.op {
@@ -236,7 +236,7 @@ fn of_kernel(kernel: &Kernel, speeds: &Speeds) -> (usize, [f64; 3]) {
                 speeds.products_fp32
             },
         ),
-        // Products of few bits are no slower than those of sixteen; how much faster they are was not measured.
+        // Low-precision products are at least as fast as 16-bit ones; how much faster was not measured.
         "scaled_mm" | "scaled_int8_mm" => (PRODUCTS, speeds.products_half),
         "flash_attention" | "efficient_attention" if half => (ATTENTION, speeds.attention_forward),
         "flash_backward" | "efficient_backward" if half => (ATTENTION, speeds.attention_backward),
@@ -274,7 +274,7 @@ fn over(amount: f64, rate: Rate) -> [f64; 3] {
     [rate.high, rate.expected, rate.low].map(|rate| amount / rate.max(f64::MIN_POSITIVE))
 }
 
-/// Over how many more GPUs a run's work is split than on the tape.
+/// By how much the degrees of the scenario exceed those that are modelled.
 fn not_split(run: &Run, scenario: &Scenario) -> f64 {
     let layout = &scenario.parallel;
     let split = [
@@ -297,7 +297,7 @@ mod tests {
 
     /// Tensor cores reach above a hundred operations for each byte; what runs elsewhere does a few at most.
     #[test]
-    fn nothing_with_much_arithmetic_counts_as_traffic() {
+    fn compute_bound_kernels_are_not_traffic() {
         for (preset, changes) in [
             ("gpt2-small", [("optim", "muon"), ("precision", "bf16")]),
             (

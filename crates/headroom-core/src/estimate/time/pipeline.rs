@@ -1,11 +1,11 @@
-//! What each GPU of a pipeline does when, and how long it waits for the others.
+//! The schedule of a pipeline's ranks, and their idle time.
 
 use super::StepTime;
 use crate::parallel::World;
 use crate::parallel::schedule::{PassTimes, Pipeline, TimedPass};
 use headroom_scenario::{Case, Scenario};
 
-/// Passes that are put in order at most: a layout with more is drawn and timed by its first micro-batches.
+/// The most passes that are scheduled: longer schedules are drawn and timed by their first micro-batches.
 const MOST_PASSES: usize = 1 << 12;
 
 /// The passes of a step.
@@ -13,13 +13,13 @@ const MOST_PASSES: usize = 1 << 12;
 pub struct Timetable {
     /// Of each rank of the pipeline, in seconds from the start of the step.
     pub ranks: Vec<Vec<TimedPass>>,
-    /// Micro-batches in it; where a step has very many, the first.
+    /// The scheduled micro-batches: the first, if a step has very many.
     pub micro_batches: usize,
-    /// Those of the step.
+    /// All micro-batches of the step.
     pub of: u64,
 }
 
-/// The timetable of a step; none where there is no pipeline, or one whose schedule is not modelled.
+/// The schedule of a step; `None` without a pipeline, or if its schedule is not modelled.
 pub fn timetable(case: &Case, time: &StepTime, most: usize) -> Option<Timetable> {
     let pipeline = short(case.scenario, most)?;
     let of = case.scenario.training.accumulation.max(1);
@@ -35,7 +35,7 @@ pub fn timetable(case: &Case, time: &StepTime, most: usize) -> Option<Timetable>
     })
 }
 
-/// How much longer a step's passes take because a pipeline's GPUs wait for each other, as a share of them.
+/// The pipeline bubble, as a share of the passes' duration.
 pub(super) fn bubble(scenario: &Scenario) -> f64 {
     /// A backward takes twice as long as a forward (arXiv 2001.08361, 2.1).
     const TIMES: PassTimes = PassTimes {
@@ -45,7 +45,7 @@ pub(super) fn bubble(scenario: &Scenario) -> f64 {
     let layout = &scenario.parallel;
     let micro_batches = scenario.training.accumulation.max(1) as f64;
     let stages = f64::from(layout.virtual_stages.max(1));
-    // A rank waits while the pipeline fills and drains, however many micro-batches come between.
+    // A rank is idle while the pipeline fills and drains, whatever the number of micro-batches.
     let Some(pipeline) = short(scenario, (layout.pp as usize).saturating_mul(4)) else {
         // `(p - 1) / (m v)` (arXiv 2104.04473, 2.2).
         return f64::from(layout.pp.saturating_sub(1)) / (micro_batches * stages);
@@ -56,13 +56,13 @@ pub(super) fn bubble(scenario: &Scenario) -> f64 {
     idle / (each * micro_batches)
 }
 
-/// How long it takes from the first pass to the end of the last.
+/// The time from the first pass to the end of the last.
 fn length(ranks: &[Vec<TimedPass>]) -> f64 {
     let ends = ranks.iter().flatten().map(|pass| pass.end);
     ends.fold(0.0, f64::max)
 }
 
-/// The pipeline with the first of its micro-batches: no more than these, and so many that they are soon put in order.
+/// The pipeline with the first of its micro-batches: at most `most`, and few enough to be scheduled quickly.
 fn short(scenario: &Scenario, most: usize) -> Option<Pipeline> {
     let world = World::of_case(&Case::of(scenario));
     let stages = world
@@ -72,7 +72,7 @@ fn short(scenario: &Scenario, most: usize) -> Option<Pipeline> {
     let all = usize::try_from(scenario.training.accumulation.max(1)).unwrap_or(usize::MAX);
     let few = MOST_PASSES / usize::try_from(stages).ok()?.max(1);
     let ranks = usize::try_from(world.mesh.stages).ok()?;
-    // Interleaved schedules take whole rounds.
+    // Interleaved schedules need whole rounds.
     let micro_batches = match all.min(most).min(few) {
         some if some < all && some > ranks => some - some % ranks.max(1),
         some => some,
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bubble_is_what_is_known_of_its_schedule() {
+    fn bubbles_match_the_schedules_formula() {
         #[track_caller]
         fn check(run: &str, expected: f64) {
             let bubble = bubble(&scenario(&format!("gpus=8 par=ddp {run}")));
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn each_micro_batch_takes_as_long_however_many_come() {
+    fn time_is_linear_in_micro_batches() {
         let each = |accumulation: u32, more: &str| {
             let run = format!(
                 "model=llama-3.1-8b gpu=h100-sxm5-80gb precision=bf16 mb=1 seq=256 gpus=8 nodes=1 pp=4 accum={accumulation} {more}"
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timetable_takes_as_long_as_the_step_says() {
+    fn the_schedule_is_as_long_as_the_step() {
         let run = "model=llama-3.1-8b gpu=h100-sxm5-80gb precision=bf16 mb=1 seq=256 gpus=4 par=ddp pp=4 accum=6";
         let prediction = Prediction::new(scenario(run));
         let time = prediction.step_time().unwrap();

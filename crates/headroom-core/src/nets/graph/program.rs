@@ -70,12 +70,6 @@ impl Graph {
         })
     }
 
-    /// Whether cuDNN's kernels for convolutions run.
-    pub fn convolves(&self) -> bool {
-        let calls = self.programs.iter().flat_map(|program| &program.calls);
-        calls.into_iter().any(|call| call.name() == "convolution")
-    }
-
     /// How many numbers its parameters hold.
     pub fn parameters(&self) -> u64 {
         let params = self

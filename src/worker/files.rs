@@ -1,4 +1,4 @@
-//! What a worker is handed beside its jobs: links name a recorded model, and its file goes once before them.
+//! Files sent to the worker once, before the jobs whose links name them.
 
 use std::cell::RefCell;
 
@@ -11,35 +11,35 @@ const GRAPH: &str = "graph";
 const RECORDING: &str = "recording";
 
 thread_local! {
-    /// The recordings that were handed over, by their names.
-    static HANDED: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+    /// The recordings sent so far, by name.
+    static SENT: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The recorded graph of a catalogue's model.
+/// The message with the recorded graph of a catalogue's model.
 pub fn graph(id: &str, text: &str) -> String {
     format!("{GRAPH}\n{id}\n{text}")
 }
 
-/// The file of a scenario's recorded model, once for each file.
+/// The message with a scenario's recorded model, if it was not sent yet.
 pub fn unknown_recording(scenario: &Scenario) -> Option<String> {
     let recording = scenario.model.network.as_ref()?.recording()?;
     let name = recording.name();
-    let is_new = HANDED.with_borrow_mut(|handed| {
-        let is_new = !handed.contains(&name);
+    let is_new = SENT.with_borrow_mut(|sent| {
+        let is_new = !sent.contains(&name);
         if is_new {
-            handed.push(name);
+            sent.push(name);
         }
         is_new
     });
     is_new.then(|| format!("{RECORDING}\n\n{}", json::write(recording.document())))
 }
 
-/// In the worker: keeps what is handed over; `false` for anything else.
-pub fn taken(request: &str) -> bool {
+/// In the worker: stores a sent file; `false` for other messages.
+pub fn receive_file(request: &str) -> bool {
     let mut parts = request.splitn(3, '\n');
     match (parts.next(), parts.next(), parts.next()) {
         (Some(GRAPH), Some(id), Some(text)) => {
-            // The page has read it before.
+            // The page has already validated it.
             let _ = graph::bring(id, text);
             true
         }
@@ -61,7 +61,7 @@ mod tests {
     use headroom_scenario::share;
 
     #[test]
-    fn a_file_goes_once_and_the_links_after_it_name_it() {
+    fn a_file_is_sent_once_and_named_by_later_links() {
         // Too long for a link.
         let document = Document::new().with("name", "x".repeat(70_000));
         let mut scenario = Scenario::default();
@@ -72,11 +72,11 @@ mod tests {
         std::thread::spawn(move || {
             // Another thread, which knows of no file.
             assert!(!share::read(&link).problems.is_empty());
-            assert!(taken(&file));
+            assert!(receive_file(&file));
             assert_eq!(share::read(&link).problems, []);
             assert!(share::read(&link).scenario.model.network.is_some());
-            assert!(taken(&graph("densenet-121", "no graph")));
-            assert!(!taken("count\n1\n\n#v=1"));
+            assert!(receive_file(&graph("densenet-121", "no graph")));
+            assert!(!receive_file("count\n1\n\n#v=1"));
         })
         .join()
         .unwrap();

@@ -1,4 +1,4 @@
-//! What a person wants of advice: what it must keep, the program that has to run it, and what an hour on the GPU costs.
+//! Advice preferences: locked settings, the target program, the price of a GPU hour.
 
 use leptos::prelude::*;
 
@@ -7,17 +7,17 @@ use headroom_core::estimate::Estimate;
 use headroom_io::export::{self, Change, Target};
 use headroom_scenario::Scenario;
 
-/// The page's state for them.
+/// The page's state of these.
 #[derive(Clone, Copy, Debug)]
-pub struct Wishes {
+pub struct AdvicePreferences {
     pub keep: RwSignal<Keep>,
     /// `None` until a program has been chosen.
     pub program: RwSignal<Option<&'static Target>>,
-    /// The price of a GPU hour, as it was typed.
+    /// The price of a GPU hour, as typed.
     pub hourly: RwSignal<String>,
 }
 
-impl Default for Wishes {
+impl Default for AdvicePreferences {
     fn default() -> Self {
         Self {
             keep: RwSignal::default(),
@@ -27,13 +27,13 @@ impl Default for Wishes {
     }
 }
 
-impl Wishes {
-    /// The wishes of the page that a component is part of.
+impl AdvicePreferences {
+    /// The preferences of the page that a component is part of.
     pub fn current() -> Self {
         expect_context()
     }
 
-    /// What a worker has to know of them.
+    /// The part that the worker needs.
     pub fn limits(self) -> Limits {
         Limits {
             keep: self.keep.get(),
@@ -42,10 +42,10 @@ impl Wishes {
     }
 }
 
-/// Something that can be kept: its label, and whether a move changes it.
+/// A lockable setting: its label, and whether a move changes it.
 pub type Kept = (&'static str, fn(&Move) -> bool);
 
-/// What must stay as it is.
+/// The locked settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keep([bool; Keep::ALL.len()]);
 
@@ -67,7 +67,7 @@ impl Keep {
         }),
     ];
 
-    /// Nothing has to stay.
+    /// Nothing is locked.
     pub const fn none() -> Self {
         Self([false; Self::ALL.len()])
     }
@@ -87,13 +87,13 @@ impl Keep {
         !kept.any(|((_, changes), _)| changes(change))
     }
 
-    /// Whether anything is kept at all.
+    /// Whether anything is locked.
     pub fn any(self) -> bool {
         self.0.contains(&true)
     }
 }
 
-/// What limits the moves that advice may take; crosses to the worker as text.
+/// The limits on the moves of advice; sent to the worker as text.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
     pub keep: Keep,
@@ -123,8 +123,8 @@ impl Limits {
         }
     }
 
-    /// The moves that keep what must stay and that one program can express in this run: the chosen one, else the one that
-    /// expresses most. A run that advice leads to can then be started.
+    /// The moves that keep the locked settings and that one program can express: the chosen one, else the one that
+    /// expresses most, so that a proposed run can be started.
     pub fn allowed(self, scenario: &Scenario) -> Allowed {
         let kept: Vec<&Move> = MOVES
             .iter()
@@ -156,7 +156,7 @@ impl Limits {
     }
 }
 
-/// How many fields of a run a program cannot express.
+/// The number of a run's fields that a program cannot express.
 fn problems(target: &Target, scenario: &Scenario) -> usize {
     let written = (target.write)(scenario, &Estimate::default());
     written.err().map_or(0, |problems| problems.len())
@@ -164,13 +164,13 @@ fn problems(target: &Target, scenario: &Scenario) -> usize {
 
 fn is_expressed(target: &Target, scenario: &Scenario, change: &Move, before: usize) -> bool {
     let Some(changed) = (change.apply)(scenario) else {
-        // Possible beside another at most.
+        // It may apply only after another move.
         return true;
     };
     match target.change(scenario, &changed) {
         Change::Lines { .. } | Change::Enabled => true,
         Change::Unsaid => false,
-        // What the program refuses anyway is not the move's fault.
+        // The program refuses these fields even without the move.
         Change::Refused(problems) => problems.len() <= before,
     }
 }
@@ -182,7 +182,7 @@ mod tests {
     use headroom_scenario::presets;
 
     #[test]
-    fn what_is_kept_and_what_a_program_lacks_is_not_allowed() {
+    fn locked_and_inexpressible_moves_are_not_allowed() {
         let scenario = presets::find("llama-8b-lora-24gb").unwrap().scenario();
         let check = |limits: &str, expected: &[(&str, bool)]| {
             let limits = Limits::read(limits);

@@ -1,4 +1,4 @@
-//! What a run takes beside the GPU: the host's memory and the disk.
+//! Host memory and disk that a run needs.
 
 use leptos::prelude::*;
 
@@ -7,24 +7,24 @@ use super::text;
 use headroom_base::units::{Bytes, UnitStyle};
 use headroom_core::estimate::Estimate;
 
-/// Lines of words: each part of the host's memory with its reason, and what checkpoints take.
+/// One line per part of host memory with its reason, and the disk space of checkpoints.
 fn lines(estimate: &Estimate, units: UnitStyle) -> Vec<String> {
     let host = estimate.host.parts.iter().map(|part| {
-        let (name, why, _) = part.what.words();
+        let (name, why, _) = part.what.describe();
         format!("{name}: {} ({why})", part.bytes.expected.show(units))
     });
     let disk = &estimate.disk;
     let saved = (disk.checkpoint > Bytes::ZERO).then(|| {
         let all = disk.count.zip(disk.total);
-        let all = all.map(|(count, total)| format!("; {count} take {}", total.show(units)));
+        let all = all.map(|(count, total)| format!("; {count} need {}", total.show(units)));
         let one = disk.checkpoint.show(units);
-        format!("disk: {one} for each checkpoint{}", all.unwrap_or_default())
+        format!("disk: {one} per checkpoint{}", all.unwrap_or_default())
     });
     host.chain(saved).collect()
 }
 
 #[component]
-pub fn Beside() -> impl IntoView {
+pub fn HostAndDisk() -> impl IntoView {
     let session = Session::current();
     let items = move || {
         let units = session.units.get();
@@ -34,9 +34,9 @@ pub fn Beside() -> impl IntoView {
         lines.into_iter().map(item).collect_view()
     };
     view! {
-        <section class="panel" aria-label=text::BESIDE_GPU>
+        <section class="panel" aria-label=text::HOST_AND_DISK>
             <details class="more">
-                <summary>{text::BESIDE_GPU}</summary>
+                <summary>{text::HOST_AND_DISK}</summary>
                 <ul class="plain-list">{items}</ul>
             </details>
         </section>

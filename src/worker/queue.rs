@@ -1,26 +1,26 @@
-//! The jobs of a worker: requests in, replies out, both as text, which is what crosses between threads of a page.
+//! The worker's job queue: requests in, replies out, both as text messages.
 
 use headroom_scenario::Scenario;
 use headroom_scenario::share;
 
-/// Work that is done a little at a time.
+/// Incremental work.
 pub trait Work {
     fn is_done(&self) -> bool;
-    /// A little of it: about one estimate.
+    /// One step of it: about one estimate.
     fn step(&mut self);
-    /// All that is known so far.
+    /// The result so far.
     fn lines(&self) -> Vec<String>;
 }
 
-/// What can be asked for: its name, and how it starts.
+/// A kind of job: its id, and how it starts.
 #[derive(Clone, Copy, Debug)]
 pub struct JobKind {
     pub id: &'static str,
-    /// From a scenario and the limits that were sent with it.
+    /// From a scenario and the request's limits.
     pub start: fn(&Scenario, &str) -> Box<dyn Work>,
 }
 
-/// What was found so far for the request of that number.
+/// The result so far for the request with this number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
     pub kind: String,
@@ -29,8 +29,8 @@ pub struct Reply {
     pub lines: Vec<String>,
 }
 
-/// A request: what is asked for, its number, what limits it, and the scenario as a link. Without a scenario it ends the one
-/// before.
+/// A request: the kind of job, a number, limits, and the scenario as a link. Without a scenario it cancels the previous
+/// one.
 pub fn request(kind: &str, number: u32, limits: &str, scenario: Option<&Scenario>) -> String {
     let link = scenario.map(share::write).unwrap_or_default();
     format!("{kind}\n{number}\n{limits}\n{link}")
@@ -63,22 +63,22 @@ impl Reply {
     }
 }
 
-/// The jobs under way, at most one of each kind, in the order of the kinds.
+/// The running jobs, at most one of each kind, in the order of the kinds.
 #[derive(Default)]
-pub struct Desk {
+pub struct JobQueue {
     jobs: Vec<Job>,
 }
 
 struct Job {
     kind: &'static str,
-    /// Its place among the kinds.
+    /// Its priority: the index of its kind.
     place: usize,
     number: u32,
     work: Box<dyn Work>,
 }
 
-impl Desk {
-    /// Takes a request; a later one of the same kind takes the place of an earlier.
+impl JobQueue {
+    /// Adds a request; it replaces an earlier one of the same kind.
     pub fn take(&mut self, kinds: &'static [JobKind], request: &str) {
         let mut parts = request.splitn(4, '\n');
         let mut next = || parts.next();
@@ -104,8 +104,7 @@ impl Desk {
         }
     }
 
-    /// Works on the first job for as long as there is time, and says what is known of it. What is looked at first is done
-    /// first: the kinds are in that order.
+    /// Works on the first job while there is time, and returns its state. The kinds are ordered by priority.
     pub fn work(&mut self, mut has_time: impl FnMut() -> bool) -> Option<String> {
         let job = self.jobs.first_mut()?;
         while !job.work.is_done() {
@@ -163,15 +162,15 @@ mod tests {
         request(kind, number, "", Some(&scenario))
     }
 
-    fn reply(desk: &mut Desk) -> Option<Reply> {
-        Reply::read(&desk.work(|| false)?)
+    fn reply(queue: &mut JobQueue) -> Option<Reply> {
+        Reply::read(&queue.work(|| false)?)
     }
 
     #[test]
-    fn a_job_is_done_a_little_at_a_time_and_says_how_far_it_is() {
-        let mut desk = Desk::default();
-        desk.take(KINDS, &asked("count", 7, 2));
-        let said: Vec<_> = std::iter::from_fn(|| reply(&mut desk)).collect();
+    fn a_job_runs_in_steps_and_reports_progress() {
+        let mut queue = JobQueue::default();
+        queue.take(KINDS, &asked("count", 7, 2));
+        let said: Vec<_> = std::iter::from_fn(|| reply(&mut queue)).collect();
         let said: Vec<_> = said
             .iter()
             .map(|said| (said.number, said.done, said.lines.join(" ")))
@@ -180,28 +179,27 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_request_takes_the_place_of_an_older_the_first_kind_comes_first_and_an_empty_one_ends_it()
-     {
-        let mut desk = Desk::default();
-        desk.take(KINDS, &asked("count", 1, 5));
-        desk.take(KINDS, &asked("again", 2, 5));
-        desk.take(KINDS, &asked("count", 3, 5));
+    fn requests_replace_and_cancel_and_run_by_priority() {
+        let mut queue = JobQueue::default();
+        queue.take(KINDS, &asked("count", 1, 5));
+        queue.take(KINDS, &asked("again", 2, 5));
+        queue.take(KINDS, &asked("count", 3, 5));
         let numbers: Vec<_> = (0..4)
-            .filter_map(|_| reply(&mut desk))
+            .filter_map(|_| reply(&mut queue))
             .map(|reply| reply.number)
             .collect();
         assert_eq!(numbers, [3, 3, 3, 3]);
-        desk.take(KINDS, &asked("count", 3, 1));
-        assert_eq!(reply(&mut desk).map(|reply| reply.number), Some(3));
-        assert_eq!(reply(&mut desk).map(|reply| reply.number), Some(2));
-        desk.take(KINDS, &request("again", 4, "", None));
-        desk.take(KINDS, &request("count", 5, "", None));
-        assert_eq!(reply(&mut desk), None);
+        queue.take(KINDS, &asked("count", 3, 1));
+        assert_eq!(reply(&mut queue).map(|reply| reply.number), Some(3));
+        assert_eq!(reply(&mut queue).map(|reply| reply.number), Some(2));
+        queue.take(KINDS, &request("again", 4, "", None));
+        queue.take(KINDS, &request("count", 5, "", None));
+        assert_eq!(reply(&mut queue), None);
     }
 
     #[test]
-    fn what_is_no_request_is_nothing() {
-        let mut desk = Desk::default();
+    fn invalid_requests_are_ignored() {
+        let mut queue = JobQueue::default();
         for text in [
             "",
             "count",
@@ -209,8 +207,8 @@ mod tests {
             "count\nx\n\n#v=1",
             "other\n1\n\n#v=1",
         ] {
-            desk.take(KINDS, text);
-            assert_eq!(reply(&mut desk), None, "{text:?}");
+            queue.take(KINDS, text);
+            assert_eq!(reply(&mut queue), None, "{text:?}");
         }
         assert_eq!(Reply::read("count"), None);
     }
