@@ -5,13 +5,14 @@ use super::args::Args;
 use super::{ranks, what};
 use crate::document::Document;
 use crate::estimate::{Band, Disk, Doubt, Estimate, Fit, Host, Prediction, SmallestCard};
-use crate::scenario::{Scenario, stack};
+use crate::scenario::resolve::{self, Assumption, StackDefault};
+use crate::scenario::{Resolved, Scenario};
 use crate::strategy;
 use crate::units::Bytes;
 
 pub(super) fn estimate(args: &Args) -> Result<Answer, Refusal> {
-    let scenario = what::scenario(args)?;
-    let prediction = Prediction::new(scenario);
+    let resolved = what::resolved(args.word(0), args)?;
+    let prediction = Prediction::new(resolved.scenario.clone());
     let scenario = prediction.scenario();
     let estimate = prediction.estimate()?;
     let card = prediction.smallest_card()?;
@@ -21,11 +22,12 @@ pub(super) fn estimate(args: &Args) -> Result<Answer, Refusal> {
         .with("host", of_host(&estimate.host))
         .with("disk", of_disk(&estimate.disk))
         .with("batch", batch(scenario))
+        .with("assumptions", assumptions(&resolved))
         .with("defaults", defaults(scenario))
         .with("warnings", warnings.clone());
     let ranks = prediction.ranks()?;
     let document = ranks::in_document(document, scenario, ranks);
-    let mut text = text(scenario, estimate, card.as_ref());
+    let mut text = text(&resolved, estimate, card.as_ref());
     text.push_str(&ranks::table(scenario, ranks));
     let typical = prediction.typical()?;
     if let Some(typical) = typical {
@@ -150,7 +152,7 @@ fn batch(scenario: &Scenario) -> Document {
         .with("nearest_accumulation", batch.nearest_accumulation())
 }
 
-/// What the software brought.
+/// One source of uncertainty as JSON.
 fn of_doubt(doubt: &Doubt) -> Document {
     Document::new()
         .with("about", doubt.about)
@@ -159,32 +161,50 @@ fn of_doubt(doubt: &Doubt) -> Document {
         .with("settled_by", doubt.settled_by)
 }
 
+/// The values that nobody gave, and their sources.
+fn assumptions(resolved: &Resolved) -> Document {
+    let row = |assumption: Assumption| {
+        Document::new()
+            .with("setting", assumption.setting.path)
+            .with("value", assumption.value.to_string())
+            .with("origin", assumption.origin.to_string())
+    };
+    let all = resolve::assumptions(resolved).into_iter();
+    Document::List(all.map(row).collect())
+}
+
+/// Defaults of the software stack, in effect or not.
 fn defaults(scenario: &Scenario) -> Document {
-    let row = |default: &stack::Brought| {
-        let (major, minor) = default.version;
+    let row = |default: &StackDefault| {
         let sources: Vec<String> = default.fact.sources().map(String::from).collect();
         Document::new()
             .with("field", default.setting.path)
-            .with("value", default.value)
-            .with("from", format!("{} {major}.{minor}", default.stack.name))
-            .with("holds", default.holds)
+            .with("value", default.value.to_string())
+            .with("from", default.library.to_string())
+            .with("holds", default.in_effect)
             .with("sources", sources)
             .with("note", default.fact.note)
     };
-    Document::List(stack::brought(scenario).iter().map(row).collect())
+    let all = resolve::stack_defaults(scenario);
+    Document::List(all.iter().map(row).collect())
 }
 
-fn text(scenario: &Scenario, estimate: &Estimate, card: Option<&SmallestCard>) -> String {
+fn text(resolved: &Resolved, estimate: &Estimate, card: Option<&SmallestCard>) -> String {
+    let scenario = &resolved.scenario;
     let Scenario {
         hardware, model, ..
     } = scenario;
     let mut text = format!(
-        "{} on {} × {}: {}\n\n",
+        "{} on {} × {}: {}\n",
         model.id,
         hardware.gpus,
         hardware.gpu,
         verdict(estimate)
     );
+    if let Some(assumed) = resolve::in_words(resolved) {
+        text.push_str(&format!("assuming {assumed}\n"));
+    }
+    text.push('\n');
     let rows = [
         (
             "allocated",
@@ -216,7 +236,7 @@ fn text(scenario: &Scenario, estimate: &Estimate, card: Option<&SmallestCard>) -
         let grows = estimate.growth > Bytes::ZERO;
         if card.runs == Some(true) && estimate.fits == Some(false) && !grows {
             text.push_str(
-                "the steps run on this card all the same: the allocator gives back what it does not use and asks again, which \
+                "the steps still run on this GPU: when cudaMalloc fails, the allocator frees its cache and retries, which \
                  stops the card each time\n",
             );
         }
@@ -244,17 +264,7 @@ fn text(scenario: &Scenario, estimate: &Estimate, card: Option<&SmallestCard>) -
         "\neffective batch (micro × accumulated × replicas): {}\n",
         scenario.batch()
     ));
-    for default in stack::brought(scenario)
-        .iter()
-        .filter(|default| default.holds)
-    {
-        let (major, minor) = default.version;
-        text.push_str(&format!(
-            "{} {} is the default of {} {major}.{minor}\n",
-            default.setting.path, default.value, default.stack.name
-        ));
-    }
-    text.push_str(&beside(scenario, estimate));
+    text.push_str(&host_and_disk(scenario, estimate));
     if let Some(usable) = estimate
         .usable
         .filter(|usable| estimate.device.low <= *usable && *usable < estimate.device.high)
@@ -273,7 +283,7 @@ fn text(scenario: &Scenario, estimate: &Estimate, card: Option<&SmallestCard>) -
             settled_by,
         } = doubt;
         text.push_str(&format!(
-            "  -{below} +{above}  {about}; settled by {settled_by}\n"
+            "  -{below} +{above}  {about}; to narrow: {settled_by}\n"
         ));
     }
     for missing in &estimate.not_modelled {
@@ -306,7 +316,7 @@ fn corrected(scenario: &Scenario) -> String {
 pub(super) fn grows(estimate: &Estimate) -> String {
     match estimate.full_in_epoch {
         Some(epoch) => format!(
-            "metrics that nobody resets keep a part of every evaluation: the card is full in epoch {epoch}\n"
+            "metrics that are never reset keep part of every evaluation: the GPU is full in epoch {epoch}\n"
         ),
         None if estimate.growth > Bytes::ZERO => format!(
             "metrics that nobody resets keep {} until the run ends\n",
@@ -317,7 +327,7 @@ pub(super) fn grows(estimate: &Estimate) -> String {
 }
 
 /// The host's memory and the disk.
-fn beside(scenario: &Scenario, estimate: &Estimate) -> String {
+fn host_and_disk(scenario: &Scenario, estimate: &Estimate) -> String {
     let Host {
         processes,
         parts,

@@ -4,18 +4,14 @@ use super::answer::{Answer, Refusal};
 use super::args::Args;
 use crate::document::Document;
 use crate::guide::{self, Claim, Finding, Guide, Knob, Variants};
-use crate::scenario::{Problem, nearest};
+use crate::scenario::{NameKind, Problem};
 
 pub(super) fn guide(args: &Args) -> Result<Answer, Refusal> {
     let id = args.word(0);
     let found = guide::find(id).and_then(|guide| Some((guide, Variants::of(id)?)));
     let Some((guide, variants)) = found else {
         let ids = guide::all().iter().map(|guide| guide.preset);
-        let expected = match nearest(id, ids.clone()) {
-            Some(near) => format!("a preset with a guide; did you mean {near}?"),
-            None => format!("one of {}", ids.collect::<Vec<_>>().join(", ")),
-        };
-        return Err(Problem::new("PRESET", id, expected).into());
+        return Err(Problem::unknown_name(NameKind::Guide, "PRESET", id, ids).into());
     };
     let mut text = format!("{}\n\n", guide.document);
     let mut claims = Vec::new();

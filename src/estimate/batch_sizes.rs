@@ -175,6 +175,8 @@ pub fn sized(case: &Case, edges: Option<&str>, size: u64) -> Scenario {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZero;
+
     use super::*;
     use crate::estimate::estimate;
     use crate::scenario::settings;
@@ -251,7 +253,7 @@ mod tests {
         let context = estimate(&scenario).unwrap();
         let outside = context.device.expected - context.reserved.expected;
         let enough = (free.allocated() + outside).scale(0.8).get() / Bytes::mib(1).get();
-        scenario.hardware.memory_mib = enough;
+        scenario.hardware.memory_mib = NonZero::new(enough);
         let tight = replayed(&scenario, 60, own_card(&Case::of(&scenario)));
         let (step, oom) = tight.failure.unwrap();
         assert_eq!(tight.steps.len(), step);

@@ -104,8 +104,8 @@ pub fn left(case: &Case) -> Option<Bytes> {
 /// The card's memory.
 pub(super) fn total(case: &Case) -> Option<Bytes> {
     match case.scenario.hardware.memory_mib {
-        0 => case.gpu?.usable_bytes(case.scenario.hardware.os),
-        mib => Some(Bytes::mib(mib)),
+        None => case.gpu?.usable_bytes(case.scenario.hardware.os),
+        Some(mib) => Some(Bytes::mib(mib.get())),
     }
 }
 

@@ -46,7 +46,7 @@ pub struct Whole {
 pub fn separable(scenario: &Scenario) -> bool {
     let optimizer = scenario.training.optimizer;
     !scenario.training.optimizer_in_backward
-        && !optimizer.uses_gradients_up()
+        && !optimizer.consumes_gradients()
         && !matches!(
             optimizer,
             Optimizer::AdamWOffloadGradients | Optimizer::Muon

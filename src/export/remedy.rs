@@ -51,7 +51,7 @@ impl Target {
     /// The change of that field that mends it and moves memory least.
     pub fn remedy(&self, scenario: &Scenario, problem: &Problem) -> Option<Remedy> {
         let before = self.problems(scenario).len();
-        let setting = settings::find(&problem.field)?;
+        let setting = settings::find(problem.field())?;
         let peak = quick_peak(scenario).ok();
         let mut best: Option<(Bytes, Remedy)> = None;
         for value in candidates(setting) {
@@ -129,7 +129,7 @@ mod tests {
             .iter()
             .map(|(problem, remedy)| {
                 (
-                    &*problem.field,
+                    problem.field(),
                     remedy.as_ref().map(|remedy| &*remedy.value),
                 )
             })

@@ -7,7 +7,7 @@ use super::{Files, Target, deepspeed, task, trainer};
 use crate::document::Document;
 use crate::document::yaml;
 use crate::estimate::Estimate;
-use crate::scenario::{BesideType, LmHead, Objective, Precision, Problem, Sampler, Scenario};
+use crate::scenario::{LmHead, Objective, Precision, Problem, ReferenceDtype, Sampler, Scenario};
 
 pub(super) const TARGET: Target = Target {
     id: "swift",
@@ -162,7 +162,7 @@ fn command(scenario: &Scenario) -> Result<Command, Problem> {
             return Err(Problem::new("task.objective", other.id(), expected));
         }
     };
-    let problem = problem.or_else(|| task::reference(scenario, BesideType::Same));
+    let problem = problem.or_else(|| task::reference(scenario, ReferenceDtype::Same));
     problem.map_or(Ok(command), Err)
 }
 

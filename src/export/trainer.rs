@@ -211,7 +211,7 @@ pub(super) fn with_one_switch(
         return asked;
     };
     let mut problems = asked.err().unwrap_or_default();
-    problems.retain(|known| known.field != problem.field);
+    problems.retain(|known| known.field() != problem.field());
     problems.push(problem);
     Err(problems)
 }

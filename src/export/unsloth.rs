@@ -7,8 +7,8 @@ use crate::document::Document;
 use crate::document::yaml;
 use crate::estimate::Estimate;
 use crate::scenario::{
-    Attention, BesideType, Checkpointing, Kernels, LmHead, Lora, LossKernel, Objective, Optimizer,
-    Precision, Problem, Sampler, Scenario,
+    Attention, Checkpointing, Kernels, LmHead, Lora, LossKernel, Objective, Optimizer, Precision,
+    Problem, ReferenceDtype, Sampler, Scenario,
 };
 
 pub(super) const TARGET: Target = Target {
@@ -39,7 +39,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     if script {
         problems.extend(refuse::adapters(scenario));
         problems.extend(task::head(goal, &[LmHead::Fused]));
-        problems.extend(task::reference(scenario, BesideType::Same));
+        problems.extend(task::reference(scenario, ReferenceDtype::Same));
         problems.extend(task::generations(goal));
     } else {
         problems.extend(refuse::task(scenario));

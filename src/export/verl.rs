@@ -7,8 +7,8 @@ use crate::document::Document;
 use crate::document::yaml;
 use crate::estimate::Estimate;
 use crate::scenario::{
-    BesideType, Kernels, LmHead, Objective, Optimizer, Parallelism, Precision, Problem, Sampler,
-    Scenario,
+    Kernels, LmHead, Objective, Optimizer, Parallelism, Precision, Problem, ReferenceDtype,
+    Sampler, Scenario,
 };
 
 pub(super) const TARGET: Target = Target {
@@ -118,9 +118,9 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         _ => "bf16",
     };
     let beside = match goal.reference_type {
-        BesideType::Same => weights,
-        BesideType::Bf16 => "bf16",
-        BesideType::Fp32 => "fp32",
+        ReferenceDtype::Same => weights,
+        ReferenceDtype::Bf16 => "bf16",
+        ReferenceDtype::Fp32 => "fp32",
     };
     let name = literal(hub_name(scenario));
     let mut model = Document::new()

@@ -21,12 +21,16 @@ pub mod unsloth;
 pub mod verl;
 
 use crate::document::Document;
-use crate::scenario::{Problem, Scenario, document};
+use crate::scenario::resolve::{Origin, resolve};
+use crate::scenario::settings::{self, SettingId, Value};
+use crate::scenario::{Draft, Problem, Scenario, document};
 use crate::share;
 
 /// What a file held.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Imported {
+    /// What the file says; the scenario is that over the format's defaults.
+    pub draft: Draft,
     pub scenario: Scenario,
     /// Values that could not be used.
     pub problems: Vec<Problem>,
@@ -38,6 +42,62 @@ pub struct Imported {
     pub question: Option<Problem>,
     /// The file names no model, such as DeepSpeed's or Accelerate's own: it only changes the run that it is read for.
     pub part: bool,
+}
+
+impl Default for Imported {
+    fn default() -> Self {
+        Self::over(Draft::of_format(Scenario::VERSION))
+    }
+}
+
+impl Imported {
+    /// To be changed by what a file says.
+    fn over(draft: Draft) -> Self {
+        Self {
+            scenario: resolve(&draft).scenario,
+            draft,
+            problems: Vec::new(),
+            not_taken: Vec::new(),
+            notes: Vec::new(),
+            question: None,
+            part: false,
+        }
+    }
+
+    /// Sets a field as a key of a program's file says; a value that it does not accept is a problem.
+    fn set(&mut self, field: &str, text: &str, tool: &'static str, key: &str) {
+        let Some(setting) = settings::named(field) else {
+            return self.problems.push(settings::unknown(field, text));
+        };
+        match setting.parse(text) {
+            Ok(value) => self.say(setting, value, tool, key),
+            Err(problem) => self.problems.push(problem),
+        }
+    }
+
+    fn say(&mut self, setting: SettingId, value: Value, tool: &'static str, key: &str) {
+        let key = key.to_string();
+        self.draft.say(setting, value, Origin::File { tool, key });
+        self.scenario = resolve(&self.draft).scenario;
+    }
+
+    /// Gives a dimension of the model a size, where it has another.
+    fn size(&mut self, name: &str, size: u64, tool: &'static str, key: &str) {
+        let mut model = self.scenario.model.clone();
+        model.dims.remove(name);
+        if model.dim(name) != Some(size) {
+            model.dims.insert(name.into(), size);
+        }
+        if let Some(dims) = settings::find("model.dims") {
+            self.say(dims, Value::Sizes(model.dims), tool, key);
+        }
+    }
+
+    /// Takes back what was said since this draft.
+    fn rewind(&mut self, draft: Draft) {
+        self.scenario = resolve(&draft).scenario;
+        self.draft = draft;
+    }
 }
 
 /// What a key that was not taken means for the numbers.
@@ -158,9 +218,8 @@ pub fn linked(text: &str) -> Option<Imported> {
     let link = links.find(|link| link.starts_with("#v="))?;
     let opened = share::read(link);
     Some(Imported {
-        scenario: opened.scenario,
         problems: opened.problems,
-        ..Imported::default()
+        ..Imported::over(opened.draft)
     })
 }
 
@@ -174,11 +233,11 @@ pub fn script(text: &str, run: &Scenario) -> Option<Imported> {
 /// The scenario of a document, whichever program wrote it. A file that names no model is taken for a part of `run`.
 pub fn read(read: &Document, run: &Scenario) -> Imported {
     known(read, run).unwrap_or_else(|| {
-        let (scenario, problems) = document::read(read);
+        let (draft, mut problems) = document::draft(read);
+        problems.extend(resolve(&draft).problems);
         Imported {
-            scenario,
             problems,
-            ..Imported::default()
+            ..Imported::over(draft)
         }
     })
 }
@@ -229,16 +288,14 @@ mod tests {
     use crate::estimate::Estimate;
     use crate::export;
     use crate::scenario::sample::{self, Dice};
-    use crate::scenario::{settings, stack};
 
     fn scenario(changes: &[(&str, &str)]) -> Scenario {
-        let mut scenario = Scenario::default();
+        let mut draft = Draft::default();
         for (name, value) in changes {
-            let chosen =
-                settings::named(name).map(|setting| stack::choose(setting, &mut scenario, value));
-            assert_eq!(chosen, Some(Ok(())), "{name}");
+            let changed = settings::named(name).map(|setting| draft.change(setting, value));
+            assert_eq!(changed, Some(Ok(())), "{name}");
         }
-        scenario
+        resolve(&draft).scenario
     }
 
     #[test]

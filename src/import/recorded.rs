@@ -4,7 +4,7 @@ use super::Imported;
 use crate::document::Document;
 use crate::nets::graph;
 use crate::scenario::network::{FIELD, Network, Recording};
-use crate::scenario::{Problem, Scenario};
+use crate::scenario::{Draft, Problem, Scenario};
 
 pub fn recognises(document: &Document) -> bool {
     graph::is_recorded(document)
@@ -29,8 +29,7 @@ pub fn read(document: &Document) -> Imported {
         Err(problem) => problems.push(Problem::new(FIELD, problem, "a recorded model")),
     }
     Imported {
-        scenario,
         problems,
-        ..Imported::default()
+        ..Imported::over(Draft::of_run(&scenario))
     }
 }

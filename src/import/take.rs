@@ -1,13 +1,15 @@
 //! Taking a file's values one by one into a scenario, and keeping account of what was left.
 
 use super::{Imported, pattern};
-use crate::catalog;
 use crate::document::Document;
-use crate::scenario::{Lora, Problem, Scenario, one_of, settings, stack};
+use crate::scenario::{Draft, NameKind, Problem, Scenario, Trainer};
 
 /// A document as its leaves by dotted path, the scenario so far, and which leaves it came from.
 pub(super) struct Take<'a> {
     leaves: Vec<Leaf<'a>>,
+    /// The program whose file it is, and the key that was read last.
+    tool: &'static str,
+    key: String,
     pub imported: Imported,
 }
 
@@ -26,13 +28,15 @@ impl<'a> Take<'a> {
         collect("", document, 0, &mut leaves);
         Self {
             leaves,
+            tool: "the file",
+            key: String::new(),
             imported: Imported::default(),
         }
     }
 
     /// Begins from the run that a file without a model is read for.
     pub(super) fn part_of(&mut self, run: &Scenario) {
-        self.imported.scenario = run.clone();
+        self.imported = Imported::over(Draft::of_run(run));
         self.imported.part = true;
     }
 
@@ -46,6 +50,7 @@ impl<'a> Take<'a> {
     pub(super) fn value(&mut self, path: &str) -> Option<&'a Document> {
         let leaf = self.leaves.iter_mut().find(|leaf| leaf.path == path)?;
         leaf.used = true;
+        self.key = path.into();
         Some(leaf.value)
     }
 
@@ -74,14 +79,19 @@ impl<'a> Take<'a> {
         self.leaves[at].used = *value == Document::Null;
         if let Some(text) = plain(value) {
             self.leaves[at].used = true;
+            self.key = from.into();
             self.set(to, &text);
         }
     }
 
     /// Sets a field; a value that it does not accept is a problem.
     pub(super) fn set(&mut self, field: &str, text: &str) {
-        let result = settings::set(&mut self.imported.scenario, field, text);
-        self.imported.problems.extend(result.err());
+        self.imported.set(field, text, self.tool, &self.key);
+    }
+
+    /// Gives a dimension of the model a size, where it has another.
+    pub(super) fn size(&mut self, name: &str, size: u64) {
+        self.imported.size(name, size, self.tool, &self.key);
     }
 
     /// Puts a value back: it says something for which there is no word.
@@ -96,21 +106,14 @@ impl<'a> Take<'a> {
         if let Some(id) = found {
             return self.set("model.id", id);
         }
-        let expected = match one_of(&catalog::models_near(name)) {
-            Some(near) => format!("a model of the catalogue: which one is meant, {near}?"),
-            None => {
-                "a model of the catalogue (`headroom catalog models`): which one is meant?".into()
-            }
-        };
-        self.imported.question = Some(Problem::new(key, name, expected));
+        let question = Problem::unknown_name(NameKind::ImportedModel, key, name, []);
+        self.imported.question = Some(question);
     }
 
     /// The trainer, whose defaults then hold until the file says otherwise.
     pub(super) fn trainer(&mut self, id: &str) {
-        if let Some(setting) = settings::find("stack.trainer") {
-            let result = stack::choose(setting, &mut self.imported.scenario, id);
-            self.imported.problems.extend(result.err());
-        }
+        self.tool = Trainer::from_id(id).map_or(self.tool, Trainer::label);
+        self.set("stack.trainer", id);
     }
 
     /// Names of layers, where a list or an expression says them.
@@ -192,10 +195,9 @@ impl<'a> Take<'a> {
         self.set("training.optimizer", known);
     }
 
-    /// The adapters, made if there were none.
-    pub(super) fn lora(&mut self) -> &mut Lora {
-        let training = &mut self.imported.scenario.training;
-        training.lora.get_or_insert_with(Lora::default)
+    /// Turns adapters on.
+    pub(super) fn lora(&mut self) {
+        self.set("training.lora", "on");
     }
 
     /// What was taken, with the paths of what was not; those that say nothing of memory are passed over.

@@ -165,7 +165,10 @@ fn model(take: &mut Take) {
     }
     // Adapters are made as the weights are.
     let fp32 = take.text("dtype") == Some("fp32");
-    take.lora().fp32_adapters = fp32;
+    take.set(
+        "training.lora.fp32_adapters",
+        if fp32 { "on" } else { "off" },
+    );
     take.copy("model.lora_rank", "training.lora.rank");
     take.copy("model.lora_dropout", "training.lora.dropout");
     let mut targets = Vec::new();

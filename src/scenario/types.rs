@@ -1,4 +1,6 @@
-//! The parts of a scenario and what they are when nobody says otherwise.
+//! The sections of a scenario and their defaults.
+
+use std::num::NonZero;
 
 use super::network::Network;
 use super::task::Task;
@@ -30,21 +32,21 @@ pub struct Hardware {
     pub gpus: u32,
     /// Over how many machines the GPUs are spread.
     pub nodes: u32,
-    /// What the driver reports, in MiB, where it is not the catalogue's; zero means the catalogue's.
-    pub memory_mib: u64,
-    /// NVIDIA's version of the instruction set, where it is not the catalogue's; zeros mean the catalogue's.
-    pub capability: (u8, u8),
-    /// GB/s, where they are not the catalogue's; zero means the catalogue's.
-    pub bandwidth: u64,
-    /// Dense 16-bit TFLOPS, where they are not the catalogue's; zero means the catalogue's.
-    pub tflops: u64,
+    /// What the driver reports, in MiB, in place of the catalogue's value.
+    pub memory_mib: Option<NonZero<u64>>,
+    /// NVIDIA's compute capability, in place of the catalogue's.
+    pub capability: Option<(u8, u8)>,
+    /// GB/s, in place of the catalogue's.
+    pub bandwidth: Option<NonZero<u64>>,
+    /// Dense 16-bit TFLOPS, in place of the catalogue's.
+    pub tflops: Option<NonZero<u64>>,
     pub os: Os,
     /// Whether the card also drives a display.
     pub display: bool,
 }
 
 impl Hardware {
-    /// GPUs of one machine where nobody says how many machines there are: those of NVIDIA's DGX and HGX boards.
+    /// GPUs per machine where `nodes` is not set: NVIDIA's DGX and HGX boards.
     pub const ON_A_MACHINE: u32 = 8;
 
     /// How many GPUs are on one machine.
@@ -63,7 +65,7 @@ pub struct Model {
     pub id: String,
     /// Dimensions that differ from the catalogue's (`layers`, `vocab`, `hidden`, ...).
     pub dims: Map<String, u64>,
-    /// A network of one's own, in place of the catalogue's.
+    /// A user-defined network instead of a catalogue model.
     pub network: Option<Network>,
 }
 
@@ -85,8 +87,8 @@ pub struct Data {
     pub batch_max: u64,
     /// Short samples are joined until they fill the sequence.
     pub packing: bool,
-    /// Samples that one optimizer step should see; zero where any number will do.
-    pub global_batch: u64,
+    /// Samples that one optimizer step should see.
+    pub global_batch: Option<NonZero<u64>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -102,7 +104,7 @@ pub struct Training {
     pub fp8: bool,
     /// Inputs and weights of linear layers are rounded as if quantised (torchao's QAT).
     pub qat: bool,
-    /// In what linear layers multiply, beside fp8.
+    /// The low-precision recipe of linear layers (other than `fp8`).
     pub low_precision: LowPrecision,
     pub optimizer: Optimizer,
     pub attention: Attention,
@@ -136,13 +138,13 @@ pub struct Training {
     pub ema_on_host: bool,
     /// Learned tokens before each sample, which are all that is trained (prompt tuning).
     pub prompt_tokens: u64,
-    /// The width of the network that these come out of (p-tuning); zero where they are learned themselves.
+    /// The width of the network that these come out of (p-tuning); zero where the tokens are learned directly.
     pub prompt_hidden: u64,
     /// Norms are cast up to fp32 over a quantised base (`prepare_model_for_kbit_training` of PEFT).
     pub fp32_norms: bool,
     /// `zero_grad(set_to_none=True)`, PyTorch's default since 2.0.
     pub zero_to_none: bool,
-    /// `zero_grad()` stands between forward and backward: gradients live through the forward pass.
+    /// `zero_grad()` is called between forward and backward: gradients live through the forward pass.
     pub zero_late: bool,
     /// The model's output object is alive during backward.
     pub keep_outputs: bool,
@@ -169,12 +171,12 @@ pub struct Lora {
     pub exclude: Vec<String>,
     /// The blocks of OFT, BOFT and C3A; 0 for the method's own size.
     pub block: u64,
-    /// Modules whose path ends in one of these are kept, and a copy of each is trained whole.
+    /// Modules whose path ends in one of these are kept, and a copy of each is fully trained.
     pub modules_to_save: Vec<String>,
     /// The targets whose input IA3 scales; where empty, those that PEFT knows.
     pub feed_forward: Vec<String>,
     pub dropout: f64,
-    /// PEFT keeps adapters in fp32 unless told otherwise.
+    /// Adapters in fp32 over a 16-bit base, PEFT's default.
     pub fp32_adapters: bool,
 }
 
@@ -207,7 +209,7 @@ pub struct Parallel {
     pub wrap: Wrap,
     /// FSDP gathers weights again for backward.
     pub reshard: bool,
-    /// Between forward and backward weights are sharded over so many GPUs; zero stands for all.
+    /// Over how many GPUs weights are sharded between forward and backward; zero is all.
     pub reshard_to: u32,
     /// The root, which backward needs first, is resharded too.
     pub reshard_root: bool,
@@ -216,7 +218,7 @@ pub struct Parallel {
     pub reduce_dtype: PolicyType,
     /// Four-bit weights are stored in a floating type, so that they can be sharded.
     pub shard_quantized: bool,
-    /// How many units FSDP gathers ahead when told to; zero leaves it to its default.
+    /// How many units FSDP prefetches; zero is its default.
     pub prefetch_forward: u32,
     pub prefetch_backward: u32,
     /// Gradients are reduced after each micro-batch, not once a step.
@@ -238,9 +240,9 @@ pub struct Parallel {
     pub zero_live: u64,
     pub zero_reuse: u64,
     pub zero_subgroup: u64,
-    /// Whether ZeRO reduces while backward goes on.
+    /// Whether ZeRO overlaps reduction with backward.
     pub zero_overlap: Toggle,
-    /// ZeRO copies gradients behind each other as they come.
+    /// ZeRO copies gradients into a contiguous buffer as they are produced.
     pub zero_contiguous: bool,
     /// ZeRO's master weights, their gradients and states are in bf16.
     pub zero_bf16_master: bool,
@@ -251,8 +253,8 @@ pub struct Parallel {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stack {
     pub trainer: Trainer,
-    /// Zeros mean the newest that the catalogue knows.
-    pub trainer_version: (u8, u8),
+    /// `None` is the newest that the catalogue knows.
+    pub trainer_version: Option<(u8, u8)>,
     /// PyTorch's version, major and minor.
     pub torch: (u8, u8),
     pub transformers: (u8, u8),
@@ -349,10 +351,10 @@ impl Default for Hardware {
             gpu: "rtx-4090".into(),
             gpus: 1,
             nodes: 1,
-            memory_mib: 0,
-            capability: (0, 0),
-            bandwidth: 0,
-            tflops: 0,
+            memory_mib: None,
+            capability: None,
+            bandwidth: None,
+            tflops: None,
             os: Os::default(),
             display: false,
         }
@@ -380,7 +382,7 @@ impl Default for Data {
             samples: 0,
             batch_max: 0,
             packing: false,
-            global_batch: 0,
+            global_batch: None,
         }
     }
 }
@@ -427,11 +429,11 @@ impl Lora {
     /// How large the blocks are that it turns or multiplies by.
     pub fn block(&self) -> u64 {
         match (self.block, self.method) {
-            // `boft_block_size`, C3A's `block_size` and `oft_block_size` where nothing else is asked for.
+            // `boft_block_size`, C3A's `block_size` and `oft_block_size` by default.
             (0, AdapterMethod::Boft) => 4,
             (0, AdapterMethod::C3a) => 256,
             (0, _) => 32,
-            (asked, _) => asked,
+            (block, _) => block,
         }
     }
 }
@@ -458,7 +460,7 @@ impl Default for Stack {
     fn default() -> Self {
         Self {
             trainer: Trainer::default(),
-            trainer_version: (0, 0),
+            trainer_version: None,
             torch: (2, 15),
             transformers: (5, 23),
             peft: (0, 21),
@@ -515,7 +517,7 @@ impl Parallel {
 }
 
 impl Parallel {
-    /// Whether a pipeline's backward comes in two parts, of inputs and later of weights.
+    /// Whether a pipeline's backward is split in two: input gradients first, weight gradients later.
     pub const fn splits_backward(&self) -> bool {
         let in_parts = matches!(
             self.schedule,

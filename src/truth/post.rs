@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use super::{extra, simulated};
 use crate::scenario::{
-    BesideType, Checkpointing, Data, EvaluationOutput, Kernels, LmHead, Lora, Objective, Optimizer,
-    Precision, Reference, Sampler, Task, Training,
+    Checkpointing, Data, EvaluationOutput, Kernels, LmHead, Lora, Objective, Optimizer, Precision,
+    Reference, ReferenceDtype, Sampler, Task, Training,
 };
 use crate::step;
 
@@ -198,12 +198,12 @@ fn of_trainer(knobs: Knobs) -> Result<(Data, Training), String> {
         _ => 0.05,
     });
     let reference_type = match knobs.text("ref_dtype") {
-        "bf16" => BesideType::Bf16,
-        "fp32" => BesideType::Fp32,
+        "bf16" => ReferenceDtype::Bf16,
+        "fp32" => ReferenceDtype::Fp32,
         // By name a reference is loaded in fp32.
-        _ if matches!(objective, Objective::Grpo | Objective::Rloo) => BesideType::Fp32,
-        _ if objective.has_teacher() => BesideType::Bf16,
-        _ => BesideType::Same,
+        _ if matches!(objective, Objective::Grpo | Objective::Rloo) => ReferenceDtype::Fp32,
+        _ if objective.has_teacher() => ReferenceDtype::Bf16,
+        _ => ReferenceDtype::Same,
     };
     let teacher = knobs.inside("teacher");
     let on_policy = args.float("lmbda").is_some_and(|share| share >= 1.0) || args.on("seq_kd");

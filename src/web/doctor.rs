@@ -1,5 +1,7 @@
 //! The doctor: what a pasted error, table, log or snapshot says; compared with the run on the screen only if that is the run.
 
+use std::num::NonZero;
+
 use leptos::prelude::*;
 
 use super::measured::Measured;
@@ -183,7 +185,7 @@ fn YourRun(
             let take = move |_| {
                 let mut scenario = session.scenario.get_untracked();
                 scenario.hardware.gpu = id.into();
-                scenario.hardware.memory_mib = mib;
+                scenario.hardware.memory_mib = NonZero::new(mib);
                 session.replace(scenario);
                 browser::focus_soon("#diagnose-title".into());
             };

@@ -75,7 +75,7 @@ use self::places::{Place, Section};
 use self::printed::Printed;
 use self::ranks::PerGpu;
 use self::session::Session;
-use self::stack::Brought;
+use self::stack::StackDefaults;
 use self::start::Start;
 use self::sweep::Sweep;
 use self::timeline::Timeline;
@@ -175,7 +175,7 @@ fn App() -> impl IntoView {
                         <Compare/>
                     </Later>
                     <Later>
-                        <Brought/>
+                        <StackDefaults/>
                     </Later>
                     <Later>
                         <Beside/>

@@ -11,14 +11,14 @@ use super::snapshot;
 use super::{browser, text};
 use crate::document::{Document, json, toml, yaml};
 use crate::import::{self, Imported};
-use crate::scenario::Scenario;
+use crate::scenario::{Draft, Scenario};
 use crate::strategy::doctor::Findings;
 
 /// What a file turned out to be.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Opened {
     Scenario {
-        scenario: Box<Scenario>,
+        draft: Box<Draft>,
         notes: Vec<String>,
     },
     Plans(Plans),
@@ -85,15 +85,15 @@ fn taken(imported: Imported) -> Opened {
             .chain(left)
             .chain(imported.notes.clone())
             .collect(),
-        scenario: Box::new(imported.scenario),
+        draft: Box::new(imported.draft),
     }
 }
 
 /// Takes a file's text into the page.
 pub fn take(session: Session, file: &str) {
     match opened(file, &session.scenario.get_untracked()) {
-        Opened::Scenario { scenario, notes } => {
-            session.replace(*scenario);
+        Opened::Scenario { draft, notes } => {
+            session.replace_draft(*draft);
             session.link_notes.set(notes);
         }
         Opened::Question(question) => session.link_notes.set(vec![question]),
@@ -145,6 +145,7 @@ pub fn OpenFile() -> impl IntoView {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::resolve::resolve;
     use crate::share;
 
     #[test]
@@ -154,7 +155,9 @@ mod tests {
         let linked = format!("# Scenario: #{}\nanything: else\n", share::write(&scenario));
         let run = Scenario::default();
         let check = |file: &str, micro_batch| match opened(file, &run) {
-            Opened::Scenario { scenario, .. } => assert_eq!(scenario.data.micro_batch, micro_batch),
+            Opened::Scenario { draft, .. } => {
+                assert_eq!(resolve(&draft).scenario.data.micro_batch, micro_batch);
+            }
             other => panic!("{other:?}"),
         };
         check(&linked, 3);
@@ -200,9 +203,10 @@ mod tests {
             "distributed_type: FSDP\nmixed_precision: bf16\nper_device_train_batch_size: 2\n",
             "accelerate launch train.py --model_name_or_path --per_device_train_batch_size 2\n",
         ] {
-            let Opened::Scenario { scenario, notes } = opened(part, &run) else {
+            let Opened::Scenario { draft, notes } = opened(part, &run) else {
                 panic!("{part} is known");
             };
+            let scenario = resolve(&draft).scenario;
             assert_eq!(scenario.model.id, "llama-3.1-8b", "{part}");
             assert_eq!(scenario.data.sequence, 300, "{part}");
             assert_eq!(scenario.data.micro_batch, 2, "{part}");

@@ -127,6 +127,7 @@ mod tests {
 
     use super::*;
     use crate::scenario::Scenario;
+    use crate::scenario::resolve::resolve;
     use crate::share;
     use crate::web::open::{Opened, opened};
     use crate::web::sample;
@@ -146,7 +147,9 @@ mod tests {
         assert!(svg.contains("Needs 10.0 GiB") && svg.contains(">Activations<"));
         assert!(!svg.contains("<b>") && svg.matches("]]>").count() == 1);
         match opened(&svg, &Scenario::default()) {
-            Opened::Scenario { scenario, .. } => assert_eq!(scenario.data.micro_batch, 3),
+            Opened::Scenario { draft, .. } => {
+                assert_eq!(resolve(&draft).scenario.data.micro_batch, 3);
+            }
             other => panic!("{other:?}"),
         }
         assert_eq!(picture(&Answer::default(), UnitStyle::Binary, "", ""), None);

@@ -167,6 +167,7 @@ mod tests {
 
     use super::*;
     use crate::scenario::Scenario;
+    use crate::scenario::resolve::resolve;
     use crate::web::open::{Opened, opened};
     use crate::web::sample;
 
@@ -190,7 +191,9 @@ mod tests {
             );
             assert!(file.contains(&line), "{file}");
             match opened(&file, &Scenario::default()) {
-                Opened::Scenario { scenario, .. } => assert_eq!(scenario.data.micro_batch, 3),
+                Opened::Scenario { draft, .. } => {
+                    assert_eq!(resolve(&draft).scenario.data.micro_batch, 3);
+                }
                 other => panic!("{other:?}"),
             }
         }

@@ -130,10 +130,23 @@ pub fn Verdict() -> impl IntoView {
             <div class="findings">
                 <Calibrated/>
                 <Problems/>
+                <Assumed/>
                 <Measures/>
             </div>
             <Announced sentence/>
         </section>
+    }
+}
+
+/// The values that nobody gave, and what said so.
+#[component]
+fn Assumed() -> impl IntoView {
+    let session = Session::current();
+    let assumed = memo(move || session.assumed());
+    view! {
+        <p class="quiet" data-testid="assumed" hidden=move || assumed.with(Option::is_none)>
+            {move || assumed.get().map(|assumed| text::assumed(&assumed))}
+        </p>
     }
 }
 

@@ -29,10 +29,7 @@ fn what_a_system_is_asked_for_is_in_its_files_or_refused() {
                 }
             }
             (Some(Err(problems)), Err(fields)) => {
-                let found: Vec<&str> = problems
-                    .iter()
-                    .map(|problem| problem.field.as_str())
-                    .collect();
+                let found: Vec<&str> = problems.iter().map(|problem| problem.field()).collect();
                 assert_eq!(found, fields);
             }
             (files, _) => panic!("{files:?}"),

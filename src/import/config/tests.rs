@@ -129,7 +129,7 @@ fn what_is_not_covered_is_refused_by_name_and_what_is_not_known_is_listed() {
     check(
         r#"{"model_type": "lama", "hidden_size": 8}"#,
         &[
-            "model_type is `lama`; expected a model type that Headroom has a network for; the nearest is llama",
+            "model_type is `lama`; expected an architecture that Headroom has a network for; did you mean llama?",
         ],
         &[],
     );
@@ -151,7 +151,7 @@ fn what_is_not_covered_is_refused_by_name_and_what_is_not_known_is_listed() {
     check(
         r#"{"model_type": "llava", "text_config": {"model_type": "opt2"}, "vision_config": {"hidden_act": "relu", "swirl": 1}}"#,
         &[
-            "text_config.model_type is `opt2`; expected a model type that Headroom has a network for; the nearest is gpt2",
+            "text_config.model_type is `opt2`; expected an architecture that Headroom has a network for; did you mean gpt2?",
             "vision_config.hidden_act is `relu`; expected quick_gelu",
         ],
         &["vision_config.swirl"],
@@ -239,6 +239,6 @@ fn a_file_of_timm_names_its_architecture() {
     let refused = read(r#"{"architecture": "resnet51", "num_classes": 10}"#);
     assert_eq!(
         refused.problems[0].to_string(),
-        "architecture is `resnet51`; expected an architecture of timm that Headroom has; the nearest is resnet50"
+        "architecture is `resnet51`; expected an architecture that Headroom has a network for; did you mean resnet50?"
     );
 }

@@ -2,7 +2,7 @@
 
 use super::super::Imported;
 use super::super::take::Take;
-use super::{Read, sized};
+use super::Read;
 use crate::catalog;
 use crate::document::Document;
 use crate::scenario::settings;
@@ -108,7 +108,7 @@ fn gsa(document: &Document) -> Imported {
         }
         for (key, size) in SWITCHES {
             if let Some(on) = take.switch(&format!("{section}{key}")) {
-                sized(&mut take.imported.scenario, size, u64::from(on));
+                take.size(size, u64::from(on));
             }
         }
     }
@@ -167,7 +167,7 @@ fn peptrm(document: &Document) -> Imported {
         Some("latent") => take.set("training.checkpointing", "layers"),
         Some("supervision") => {
             take.set("training.checkpointing", "layers");
-            sized(&mut take.imported.scenario, "checkpoint_supervision", 1);
+            take.size("checkpoint_supervision", 1);
         }
         _ => {}
     }
@@ -229,7 +229,7 @@ fn size_of(take: &mut Take, path: &str, name: &str) {
         None => {}
         Some(Document::Int(size)) => match u64::try_from(*size) {
             Ok(size) if size <= settings::LARGEST_SIZE => {
-                sized(&mut take.imported.scenario, name, size);
+                take.size(name, size);
             }
             _ => take.leave(path),
         },

@@ -161,7 +161,7 @@ pub fn read(document: &Document, run: &Scenario) -> Imported {
         take.value(key);
     }
     if let Some(precision) = precision(document, has_adapters) {
-        take.imported.scenario.training.precision = precision;
+        take.set("training.precision", precision.id());
     }
     if factory::recognises(document) {
         factory::plugins(&mut take, document);
@@ -218,7 +218,7 @@ mod tests {
     use crate::document::json;
     use crate::estimate::Estimate;
     use crate::export::TARGETS;
-    use crate::scenario::{settings, stack};
+    use crate::scenario::{Draft, resolve::resolve, settings};
 
     #[test]
     fn what_we_export_is_read_back_without_its_link() {
@@ -273,10 +273,12 @@ mod tests {
         fn check(text: &str, changes: &[(&str, &str)], not_taken: &[&str]) {
             let document = json::read(text).unwrap();
             let imported = read(&document, &Scenario::default());
-            let mut expected = Scenario::default();
+            let mut expected = Draft::default();
             for (name, value) in changes {
-                stack::choose(settings::named(name).unwrap(), &mut expected, value).unwrap();
+                let setting = settings::named(name).unwrap();
+                expected.change(setting, value).unwrap();
             }
+            let expected = resolve(&expected).scenario;
             let text = json::write(&document);
             assert_eq!(imported.scenario, expected, "{text}");
             assert_eq!(imported.not_taken, not_taken);

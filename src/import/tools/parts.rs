@@ -280,9 +280,10 @@ fn by_keys(take: &Take) -> Option<(&'static str, &'static str)> {
 /// Takes the task, with the head of its loss, where all that goes with it is modelled.
 fn trained_for(take: &mut Take, key: &str, found: &str, head: &str) {
     let problems = take.imported.scenario.check().len();
-    let before = take.imported.scenario.training.clone();
+    let before = take.imported.draft.clone();
+    let loss = take.imported.scenario.training.loss;
     take.set("task.objective", found);
-    let by_liger = before.loss == LossKernel::LigerLinear && head != "log-softmax";
+    let by_liger = loss == LossKernel::LigerLinear && head != "log-softmax";
     take.set("task.head", if by_liger { "liger" } else { head });
     // The task brings its own.
     take.set("training.loss", "library");
@@ -301,7 +302,7 @@ fn trained_for(take: &mut Take, key: &str, found: &str, head: &str) {
     }
     // How a task's models are divided among GPUs, and its teacher, may not be modelled or known.
     if take.imported.scenario.check().len() > problems {
-        take.imported.scenario.training = before;
+        take.imported.rewind(before);
         take.leave(key);
     }
 }
@@ -380,8 +381,9 @@ pub fn lengths(take: &mut Take) {
             take.set("data.padding_mask", if full { "off" } else { "on" });
             if full && factory {
                 // LLaMA-Factory takes one token off where it packs.
-                let sequence = &mut take.imported.scenario.data.sequence;
-                *sequence = sequence.saturating_sub(1).max(1);
+                let sequence = take.imported.scenario.data.sequence;
+                let sequence = sequence.saturating_sub(1).max(1);
+                take.set("data.sequence", &sequence.to_string());
             }
         }
     }
@@ -479,13 +481,13 @@ pub fn deepspeed_by_path(take: &mut Take, key: &str) {
 fn sequence_parallel(take: &mut Take) {
     let key = "sequence_parallel_size";
     let problems = take.imported.scenario.check().len();
-    let before = take.imported.scenario.parallel;
+    let before = take.imported.draft.clone();
     take.copy(key, "parallel.cp");
     if take.imported.scenario.parallel.cp > 1 {
         take.set("parallel.context", "ulysses");
     }
     if take.imported.scenario.check().len() > problems {
-        take.imported.scenario.parallel = before;
+        take.imported.rewind(before);
         take.leave(key);
     }
 }

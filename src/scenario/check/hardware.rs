@@ -1,9 +1,8 @@
-//! Whether the card, the system and the allocator can do what is asked.
+//! Checks settings against the GPU, the operating system and the allocator.
 
 use super::{Case, Problems};
 use crate::catalog::{self, MethodKind, Os, Vendor};
-use crate::scenario::problem::one_of;
-use crate::scenario::{Attention, LowPrecision, Precision, Quantization};
+use crate::scenario::{Attention, LowPrecision, NameKind, Precision, Quantization};
 
 pub(super) fn check(case: &Case, problems: &mut Problems) {
     card(case, problems);
@@ -14,19 +13,15 @@ pub(super) fn check(case: &Case, problems: &mut Problems) {
 
 fn card(case: &Case, problems: &mut Problems) {
     let hardware = &case.scenario.hardware;
-    if case.gpu.is_none() && hardware.memory_mib == 0 {
-        let expected = match one_of(&catalog::gpus_near(&hardware.gpu)) {
-            Some(near) => format!("a known GPU; did you mean {near}?"),
-            None => "a GPU of `headroom catalog`, or hardware.memory_mib beside it".into(),
-        };
-        problems.refuse("hardware.gpu", expected);
+    if case.gpu.is_none() && hardware.memory_mib.is_none() {
+        problems.unknown(NameKind::Gpu, "hardware.gpu", &hardware.gpu);
     }
     if let Some(gpu) = case.gpu
-        && hardware.memory_mib == 0
+        && hardware.memory_mib.is_none()
         && gpu.usable_bytes(hardware.os).is_none()
     {
         let expected = format!(
-            "what torch reports as the total memory of {}: nobody has published it",
+            "the total memory of {} as torch reports it: the catalogue has no value",
             gpu.name
         );
         problems.warn("hardware.memory_mib", expected);
@@ -149,7 +144,7 @@ fn allocator(case: &Case, problems: &mut Problems) {
     if threshold > 0.0 && runtime.memory_fraction >= 1.0 {
         problems.warn(
             "runtime.garbage_collection_threshold",
-            "runtime.memory_fraction below 1 beside it: without one it does nothing",
+            "runtime.memory_fraction below 1: without a limit the threshold has no effect",
         );
     }
     let divisions = runtime.roundup_power2_divisions;

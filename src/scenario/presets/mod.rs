@@ -1,4 +1,4 @@
-//! Scenarios with a name: data over the settings, each value said so that no changed default changes it.
+//! Named scenarios. Each spells out its values, so that a changed default does not change it.
 
 mod everyday;
 mod preset;

@@ -7,7 +7,7 @@ use super::reward::scores;
 use super::rows::{self, Rows};
 use super::sampling::{Sample, sample};
 use crate::nets::{Cx, Net, Output};
-use crate::scenario::{BesideType, Data};
+use crate::scenario::{Data, ReferenceDtype};
 use crate::tape::{DType, Tensor};
 
 pub struct Ppo<'a> {
@@ -106,7 +106,7 @@ impl Ppo<'_> {
             if !cx.tape.declaring() {
                 cx.module("value_model", |cx| drop(scores(cx, model, rows)));
             }
-            frozen(cx, "reward_model", BesideType::Same, |cx| {
+            frozen(cx, "reward_model", ReferenceDtype::Same, |cx| {
                 drop(scores(cx, model, rows));
             });
         });

@@ -28,6 +28,10 @@ pub const PARAMETERS: &str = "parameters";
 pub const TRAINED: &str = "trained";
 pub const WHOLE: &str = "On the device";
 
+pub fn assumed(assumptions: &str) -> String {
+    format!("Assuming {assumptions}.")
+}
+
 /// What the verdict is about, in the order people say it.
 pub fn about(scenario: &Scenario) -> String {
     let (training, case) = (&scenario.training, Case::of(scenario));
