@@ -1,5 +1,7 @@
 //! Commands that predict: `estimate` and `fit`.
 
+use std::num::NonZero;
+
 use super::answer::{Answer, Refusal, band, name};
 use super::args::Args;
 use super::{ranks, what};
@@ -296,7 +298,11 @@ fn text(resolved: &Resolved, estimate: &Estimate, card: Option<&SmallestCard>) -
 fn corrected(scenario: &Scenario) -> String {
     let runtime = &scenario.runtime;
     let parts = [
-        ("outside", runtime.outside_mib, "outside PyTorch"),
+        (
+            "outside",
+            runtime.outside_mib.map_or(0, NonZero::get),
+            "outside PyTorch",
+        ),
         ("kept", runtime.kept_mib, "kept beyond the prediction"),
     ];
     let set = parts.iter().filter(|(_, mib, _)| *mib > 0);
@@ -362,7 +368,7 @@ fn host_and_disk(scenario: &Scenario, estimate: &Estimate) -> String {
         Disk::format(scenario.stack.trainer, scenario.training.lora.is_some())
     ));
     text.push_str(&match (disk.count, disk.total) {
-        (Some(count), Some(total)) if scenario.runtime.save_keep > 0 => {
+        (Some(count), Some(total)) if scenario.runtime.save_keep.is_some() => {
             format!("disk: {count} at once while the next is written: {total}\n")
         }
         (Some(count), Some(total)) => format!("disk: all are kept, {count} in an epoch: {total}\n"),

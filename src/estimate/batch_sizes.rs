@@ -24,7 +24,7 @@ pub(super) fn steps(prediction: &Prediction, count: usize) -> Result<StepSequenc
     let scenario = case.scenario;
     let edges = edges(&case);
     let warm_up = if scenario.hardware.gpus > 1 { 2 } else { 1 };
-    let interludes = scenario.runtime.eval_batch > 0 || resume::on_device(scenario);
+    let interludes = scenario.runtime.eval_batch.is_some() || resume::on_device(scenario);
     StepSequence::record(batch_sizes(&case, count), warm_up, &mut |size, read| {
         let alike = SizeDistribution::of(&scenario.data).is_none();
         if alike && !interludes && edges.is_none() && size == scenario.data.sequence {

@@ -31,7 +31,8 @@ pub fn band(case: &Case, reserved: Band) -> Band {
 /// What comes on top of what torch is predicted to reserve, each by itself.
 pub fn overheads(case: &Case) -> Vec<NamedOverhead> {
     let mut parts = outside(case);
-    let kept = measured(case.scenario.runtime.kept_mib);
+    let kept = Some(case.scenario.runtime.kept_mib).filter(|mib| *mib > 0);
+    let kept = kept.map(|mib| Overhead::measured(Bytes::mib(mib)));
     parts.extend(kept.map(|overhead| NamedOverhead {
         what: "kept beyond the prediction, as measured",
         overhead,
@@ -39,14 +40,10 @@ pub fn overheads(case: &Case) -> Vec<NamedOverhead> {
     parts
 }
 
-/// A number of MiB that was measured; none where none was.
-fn measured(mib: u64) -> Option<Overhead> {
-    (mib > 0).then(|| Overhead::measured(Bytes::mib(mib)))
-}
-
 /// What is in use outside torch's allocator: as measured, else as the catalogue has it.
 fn outside(case: &Case) -> Vec<NamedOverhead> {
-    if let Some(overhead) = measured(case.scenario.runtime.outside_mib) {
+    if let Some(mib) = case.scenario.runtime.outside_mib {
+        let overhead = Overhead::measured(Bytes::mib(mib.get()));
         let what = "outside PyTorch, as measured";
         return vec![NamedOverhead { what, overhead }];
     }
@@ -78,10 +75,9 @@ pub fn overhead(case: &Case) -> Bytes {
 /// reserve.
 pub fn usable(case: &Case) -> Option<Bytes> {
     let left = left(case)?;
-    let fraction = case.scenario.runtime.memory_fraction;
-    if fraction >= 1.0 {
+    let Some(fraction) = case.scenario.runtime.memory_fraction else {
         return Some(left);
-    }
+    };
     let allowed = total(case)?.scale(fraction.max(0.0));
     let outside = outside(case)
         .into_iter()
@@ -93,7 +89,7 @@ pub fn usable(case: &Case) -> Option<Bytes> {
 pub fn left(case: &Case) -> Option<Bytes> {
     let hardware = &case.scenario.hardware;
     // What was measured outside PyTorch has the desktop in it.
-    let desktop = if hardware.display && case.scenario.runtime.outside_mib == 0 {
+    let desktop = if hardware.display && case.scenario.runtime.outside_mib.is_none() {
         catalog::desktop(case.gpu, hardware.os).expected
     } else {
         Bytes::ZERO

@@ -86,8 +86,8 @@ pub fn of_turn(scenario: &Scenario) -> Scenario {
     let mut small = scenario.clone();
     small.data.micro_batch = 1;
     small.runtime.expandable_segments = false;
-    small.runtime.eval_batch = 0;
-    small.runtime.save_every = 0;
+    small.runtime.eval_batch = None;
+    small.runtime.save_every = None;
     let training = &mut small.training;
     training.accumulation = 1;
     training.attention = Attention::Sdpa;

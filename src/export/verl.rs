@@ -1,5 +1,7 @@
 //! verl: a Hydra configuration over its own `ppo_trainer`, for GRPO and RLOO with vLLM on the same cards.
 
+use std::num::NonZero;
+
 use super::common::{file, hub_name, launch, machines, processes};
 use super::header::header;
 use super::{Files, Target, refuse, task, trainer};
@@ -222,7 +224,10 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
                 .with("n_gpus_per_node", u64::from(machines.each))
                 .with("logger", vec!["console".to_string()])
                 .with("val_before_train", false)
-                .with("save_freq", scenario.runtime.save_every.max(1))
+                .with(
+                    "save_freq",
+                    scenario.runtime.save_every.map_or(1, NonZero::get),
+                )
                 .with("total_training_steps", 100_u64),
         );
     let header = header(&TARGET, scenario, estimate);

@@ -267,16 +267,13 @@ pub struct Stack {
 pub struct Runtime {
     /// `expandable_segments:True` in the allocator's settings.
     pub expandable_segments: bool,
-    /// MiB; zero sets none.
-    pub max_split_size_mb: u64,
-    /// Zero turns it off.
-    pub garbage_collection_threshold: f64,
-    /// Zero leaves it off.
-    pub roundup_power2_divisions: u32,
-    /// One sets no limit.
-    pub memory_fraction: f64,
-    /// In use on the card and not PyTorch's, where it was measured, in MiB; zero takes the catalogue's.
-    pub outside_mib: u64,
+    pub max_split_size_mb: Option<NonZero<u64>>,
+    pub garbage_collection_threshold: Option<f64>,
+    pub roundup_power2_divisions: Option<NonZero<u32>>,
+    /// The share of the GPU that the allocator may reserve.
+    pub memory_fraction: Option<f64>,
+    /// MiB in use on the GPU outside PyTorch, as measured; in place of the catalogue's.
+    pub outside_mib: Option<NonZero<u64>>,
     /// What a run was measured to allocate beyond its prediction, in MiB.
     pub kept_mib: u64,
     pub workers: u32,
@@ -285,10 +282,10 @@ pub struct Runtime {
     pub pin_memory: bool,
     /// The data set, where all of it is loaded.
     pub dataset_gib: f64,
-    /// Zero where nothing is evaluated.
-    pub eval_batch: u64,
-    /// Optimizer steps; zero where a share of an epoch is meant.
-    pub eval_every: u64,
+    /// `None` where nothing is evaluated.
+    pub eval_batch: Option<NonZero<u64>>,
+    /// Optimizer steps between evaluations, in place of a share of an epoch.
+    pub eval_every: Option<NonZero<u64>>,
     /// The share of an epoch between evaluations, where no steps are given.
     pub eval_interval: f64,
     /// Samples that one GPU evaluates; zero where not known.
@@ -297,12 +294,11 @@ pub struct Runtime {
     pub eval_limit: f64,
     /// Bytes of each evaluated sample that stay on the GPU until the run ends.
     pub eval_keeps: u64,
-    /// Zero where not known.
-    pub epochs: u64,
-    /// Optimizer steps; zero where nothing is saved.
-    pub save_every: u64,
-    /// Zero keeps all.
-    pub save_keep: u64,
+    pub epochs: Option<NonZero<u64>>,
+    /// Optimizer steps between checkpoints; `None` where nothing is saved.
+    pub save_every: Option<NonZero<u64>>,
+    /// How many checkpoints are kept; `None` keeps all.
+    pub save_keep: Option<NonZero<u64>>,
 }
 
 impl Model {
@@ -531,25 +527,25 @@ impl Default for Runtime {
     fn default() -> Self {
         Self {
             expandable_segments: false,
-            max_split_size_mb: 0,
-            garbage_collection_threshold: 0.0,
-            roundup_power2_divisions: 0,
-            memory_fraction: 1.0,
-            outside_mib: 0,
+            max_split_size_mb: None,
+            garbage_collection_threshold: None,
+            roundup_power2_divisions: None,
+            memory_fraction: None,
+            outside_mib: None,
             kept_mib: 0,
             workers: 0,
             prefetch: 2,
             pin_memory: false,
             dataset_gib: 0.0,
-            eval_batch: 0,
-            eval_every: 0,
+            eval_batch: None,
+            eval_every: None,
             eval_interval: 1.0,
             eval_samples: 0,
             eval_limit: 1.0,
             eval_keeps: 0,
-            epochs: 0,
-            save_every: 0,
-            save_keep: 0,
+            epochs: None,
+            save_every: None,
+            save_keep: None,
         }
     }
 }

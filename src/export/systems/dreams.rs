@@ -32,11 +32,10 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let frozen = freeze.iter().any(|part| part == "backbone");
     let (data, runtime) = (&scenario.data, &scenario.runtime);
     let peaks = asked.size("peaks");
-    // All are kept with -1 here, with 0 in a scenario.
-    let kept = match runtime.save_keep {
-        0 => "-1".into(),
-        kept => kept.to_string(),
-    };
+    // -1 keeps all.
+    let kept = runtime
+        .save_keep
+        .map_or("-1".into(), |kept| kept.to_string());
     asked.need("--as_given: without it the fork takes a batch of 1, two workers and four validations an epoch");
     let fixed = [
         ("--project_name", "MorganFingerprints"),
@@ -86,8 +85,8 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         options.push(asked.flag("--reset_val_metrics", ""));
     }
     // The author's 1000, where nothing is said.
-    if runtime.save_every > 0 {
-        options.push(asked.flag("--every_n_train_steps", runtime.save_every));
+    if let Some(every) = runtime.save_every {
+        options.push(asked.flag("--every_n_train_steps", every));
     }
     if scenario.training.clip {
         options.push(asked.flag("--gradient_clip_val", "1.0"));

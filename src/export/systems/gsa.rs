@@ -1,5 +1,7 @@
 //! Gated Sparse Attention: the whole YAML of `training/train.py`, read by OmegaConf, and its `torchrun` command.
 
+use std::num::NonZero;
+
 use super::super::common::{file, machines};
 use super::super::header::header;
 use super::super::{Files, Target};
@@ -98,10 +100,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let effective = scenario.effective_batch();
     let clip = if training.clip { 1.0 } else { 0.0 };
     // The trainer takes 0 for a divisor.
-    let save = match runtime.save_every {
-        0 => u64::from(u32::MAX),
-        every => every,
-    };
+    let save = runtime.save_every.map_or(u64::from(u32::MAX), NonZero::get);
     asked.value("micro_batch_size", "2", data.micro_batch);
     asked.value("gradient_accumulation_steps", "32", training.accumulation);
     asked.value("global_batch_size", "256", effective);

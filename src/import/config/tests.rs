@@ -1,6 +1,7 @@
 use super::*;
 use crate::document::json;
 use crate::estimate::quick_peak;
+use crate::scenario::Scenario;
 
 /// Configurations as transformers 5.23's own classes write them (`AutoConfig.for_model(...).to_json_string()`) from the
 /// arguments with which the catalogue's counts were verified; the first key says of which model.

@@ -134,24 +134,27 @@ fn machines(case: &Case, problems: &mut Problems) {
 /// What PyTorch refuses in the allocator's settings (c10/core/AllocatorConfig.cpp), and what has no effect.
 fn allocator(case: &Case, problems: &mut Problems) {
     let runtime = &case.scenario.runtime;
-    if (1..20).contains(&runtime.max_split_size_mb) {
+    if runtime
+        .max_split_size_mb
+        .is_some_and(|size| size.get() < 20)
+    {
         problems.refuse("runtime.max_split_size_mb", "0 or at least 20");
     }
     let threshold = runtime.garbage_collection_threshold;
-    if threshold >= 1.0 {
+    if threshold.is_some_and(|threshold| threshold >= 1.0) {
         problems.refuse("runtime.garbage_collection_threshold", "a number below 1");
     }
-    if threshold > 0.0 && runtime.memory_fraction >= 1.0 {
+    if threshold.is_some() && runtime.memory_fraction.is_none() {
         problems.warn(
             "runtime.garbage_collection_threshold",
             "runtime.memory_fraction below 1: without a limit the threshold has no effect",
         );
     }
     let divisions = runtime.roundup_power2_divisions;
-    if divisions != 0 && !divisions.is_power_of_two() {
+    if divisions.is_some_and(|divisions| !divisions.is_power_of_two()) {
         problems.refuse("runtime.roundup_power2_divisions", "0 or a power of two");
     }
-    if runtime.memory_fraction <= 0.0 {
+    if runtime.memory_fraction.is_some_and(|share| share <= 0.0) {
         problems.refuse("runtime.memory_fraction", "a number above 0");
     }
     if runtime.expandable_segments && case.scenario.hardware.os == Os::Windows {

@@ -1,5 +1,7 @@
 //! The verdict and how far to trust it.
 
+use std::num::NonZero;
+
 use super::network::DECLARED;
 use crate::scenario::{Case, Checkpointing, Runtime, Scenario};
 use crate::units::{Bytes, UnitStyle};
@@ -88,7 +90,10 @@ pub fn corrected(runtime: &Runtime, units: UnitStyle) -> Option<String> {
     let part =
         |mib: u64, what: &str| (mib > 0).then(|| format!("{} {what}", Bytes::mib(mib).show(units)));
     let parts = [
-        part(runtime.outside_mib, "outside PyTorch"),
+        part(
+            runtime.outside_mib.map_or(0, NonZero::get),
+            "outside PyTorch",
+        ),
         part(runtime.kept_mib, "kept beyond the prediction"),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
