@@ -1,0 +1,219 @@
+//! What of an allocator decides all that it will do: its blocks and where they lie. A stretch of requests that leaves the layout
+//! as it found it does the same each time, so its repeats need no replay.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use super::{Allocator, NONE, State};
+
+/// Allocators of one card and with the same settings do the same with the same requests where their layouts are equal. Where a
+/// segment lies does not matter, but which of two lies lower: of blocks of one size the lowest is taken, and a new segment lies
+/// above all others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Layout {
+    /// In the order of their addresses; shared, as replays that part keep the same.
+    blocks: Rc<[Place]>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    size: u64,
+    pool: u16,
+    state: State,
+    /// It begins a segment.
+    first: bool,
+}
+
+impl Allocator {
+    /// The layout; none of so many blocks that comparing them is work too, and none where more than blocks decides.
+    fn layout(&self) -> Option<Layout> {
+        const MOST: usize = 1 << 16;
+        if self.collects || !self.pending.is_empty() || self.blocks.len() > MOST {
+            return None;
+        }
+        let mut firsts: Vec<(u64, u32)> = (0..)
+            .zip(&self.blocks)
+            .filter(|(_, block)| block.state != State::Gone && block.previous == NONE)
+            .map(|(number, block)| (block.address, number))
+            .collect();
+        firsts.sort_unstable();
+        let mut blocks = Vec::with_capacity(self.blocks.len() - self.unused.len());
+        for (_, first) in firsts {
+            let mut at = first;
+            while let Some(block) = self.blocks.get(at as usize) {
+                blocks.push(Place {
+                    size: block.size,
+                    pool: block.pool,
+                    state: block.state,
+                    first: at == first,
+                });
+                at = block.next;
+            }
+        }
+        let blocks = blocks.into();
+        Some(Layout { blocks })
+    }
+}
+
+/// Stretches of a replay, by the positions of its requests or of whatever else it counts in, that repeat what lies just before
+/// them and is as long: each frees exactly what it allocates. In the order in which they begin; of those that begin together the
+/// longest first.
+#[derive(Clone, Debug)]
+pub struct Repeats<'a> {
+    stretches: &'a [Range<usize>],
+    /// Layouts at the beginnings of what is repeated.
+    before: Vec<(usize, Layout)>,
+    /// The layout at the end of what was left out.
+    known: Option<(usize, Layout)>,
+}
+
+fn original(stretch: &Range<usize>) -> usize {
+    stretch.start.saturating_sub(stretch.len())
+}
+
+impl<'a> Repeats<'a> {
+    pub const fn new(stretches: &'a [Range<usize>]) -> Self {
+        Self {
+            stretches,
+            before: Vec::new(),
+            known: None,
+        }
+    }
+
+    /// The replay has come to this position: where it may go on, if what follows would leave everything as it is.
+    pub fn skip(&mut self, at: usize, allocator: &Allocator) -> Option<usize> {
+        let originates = self.stretches.iter().any(|stretch| original(stretch) == at);
+        let begins = self.stretches.iter().any(|stretch| stretch.start == at);
+        if !originates && !begins {
+            return None;
+        }
+        let known = self.known.take().filter(|(place, _)| *place == at);
+        let now = match known {
+            Some((_, now)) => now,
+            None => allocator.layout()?,
+        };
+        let mut repeated = self.stretches.iter().filter(|stretch| stretch.start == at);
+        let to = repeated.find(|stretch| {
+            let was = self
+                .before
+                .iter()
+                .find(|(place, _)| *place == original(stretch));
+            was.is_some_and(|(_, layout)| *layout == now)
+        });
+        let to = to.map(|stretch| stretch.end);
+        let stretches = self.stretches;
+        self.before.retain(|(place, _)| {
+            let mut later = stretches.iter().filter(|stretch| stretch.start > at);
+            later.any(|stretch| original(stretch) == *place)
+        });
+        if let Some(to) = to {
+            self.known = Some((to, now.clone()));
+        }
+        if originates {
+            self.before.push((at, now));
+        }
+        to
+    }
+
+    /// The next position at which to ask.
+    pub fn next_border(&self, after: usize) -> usize {
+        let borders = self
+            .stretches
+            .iter()
+            .flat_map(|stretch| [original(stretch), stretch.start]);
+        let later = borders.filter(|border| *border > after);
+        later.min().unwrap_or(usize::MAX)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::allocator::replay::run;
+    use crate::allocator::{Card, Request, Requests, Settings};
+    use headroom_base::units::Bytes;
+    use headroom_scenario::sample::Dice;
+
+    pub struct Program {
+        requests: Vec<Request>,
+        repeats: Vec<Range<usize>>,
+    }
+
+    impl Requests for Program {
+        fn count(&self) -> usize {
+            self.requests.len()
+        }
+        fn get(&self, at: usize) -> Option<Request> {
+            self.requests.get(at).copied()
+        }
+        fn repeats(&self) -> &[Range<usize>] {
+            &self.repeats
+        }
+    }
+
+    /// What lasts, and a stretch that frees what it allocates, six times; the last two as a copy of those before them.
+    pub fn program(seed: u64) -> Program {
+        let mut dice = Dice::new(seed);
+        let mut size = |most: u64| Bytes::new(512 + dice.below(most << 10));
+        let malloc = |handle, bytes| Request::Malloc {
+            handle,
+            bytes,
+            stream: 0,
+        };
+        let lasting = (0..40).map(|handle| malloc(handle, size(6_000)));
+        let mut requests: Vec<Request> = lasting.collect();
+        let begin = requests.len();
+        for handle in 40..140 {
+            requests.push(malloc(
+                handle,
+                size(if handle % 3 == 0 { 30_000 } else { 900 }),
+            ));
+            if handle % 4 > 0 && handle > 60 {
+                requests.push(Request::Free {
+                    handle: handle - 17,
+                });
+            }
+        }
+        let freed = |handle: &u32| requests.contains(&Request::Free { handle: *handle });
+        let rest: Vec<u32> = (40..140).filter(|handle| !freed(handle)).collect();
+        requests.extend(rest.into_iter().map(|handle| Request::Free { handle }));
+        let stretch = requests[begin..].to_vec();
+        for _ in 0..5 {
+            requests.extend_from_slice(&stretch);
+        }
+        let at = |times: usize| begin + times * stretch.len();
+        let repeats = vec![
+            at(1)..at(2),
+            at(2)..at(3),
+            at(3)..at(4),
+            at(4)..at(6),
+            at(5)..at(6),
+        ];
+        Program { requests, repeats }
+    }
+
+    #[test]
+    fn what_is_left_out_changes_nothing() {
+        let (mut left_out, mut refused) = (0, 0);
+        for seed in 0..12 {
+            let program = program(seed);
+            for text in ["", "expandable_segments:True", "max_split_size_mb:32"] {
+                let (settings, _) = Settings::parse(text);
+                let fresh = |card| Allocator::new(settings.clone(), card);
+                let (all, _) = run(&mut fresh(Card::UNLIMITED), &program.requests[..]);
+                for percent in [80, 90, 94, 96, 98, 99, 100, 200] {
+                    let card =
+                        Card::usable(all.counters.reserved.peak.scale(f64::from(percent) / 100.0));
+                    let (expected, every) = run(&mut fresh(card), &program.requests[..]);
+                    let (found, some) = run(&mut fresh(card), &program);
+                    assert_eq!(found.failure, expected.failure, "{seed} {text} {percent}");
+                    let peaks = |of: super::super::Counters| (of.allocated.peak, of.reserved.peak);
+                    assert_eq!(peaks(found.counters), peaks(expected.counters));
+                    left_out += usize::from(some < every);
+                    refused += usize::from(found.failure.is_some());
+                }
+            }
+        }
+        assert!(left_out > 100 && refused > 20, "{left_out} {refused}");
+    }
+}
