@@ -1,6 +1,8 @@
 //! The doctor: diagnoses a pasted error, table, log or snapshot; compares it with the current run only if the user confirms
 //! that it is the same.
 
+use std::num::NonZero;
+
 use leptos::prelude::*;
 
 use super::measured::Measured;
@@ -184,7 +186,7 @@ fn YourRun(
             let take = move |_| {
                 let mut scenario = session.scenario.get_untracked();
                 scenario.hardware.gpu = id.into();
-                scenario.hardware.memory_mib = mib;
+                scenario.hardware.memory_mib = NonZero::new(mib);
                 session.replace(scenario);
                 browser::focus_soon("#diagnose-title".into());
             };

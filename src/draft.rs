@@ -1,15 +1,17 @@
-//! The form's state: a valid scenario, and texts that are not valid yet.
+//! What the form holds: what was said of a scenario, and texts that are no values yet.
 
+use super::text;
+use headroom_scenario::resolve::{Resolved, resolve};
+use headroom_scenario::settings::Setting;
+use headroom_scenario::{self as scenario, Scenario};
 use std::collections::BTreeMap;
 
-use headroom_scenario::settings::Setting;
-use headroom_scenario::{Scenario, stack};
-
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Draft {
-    /// Has only valid values: an invalid text does not change it.
-    pub scenario: Scenario,
-    /// The texts of edited fields, as typed: `0.` must not become `0` under the cursor.
+    /// Made of accepted values: a text that is refused changes nothing here.
+    said: scenario::Draft,
+    resolved: Resolved,
+    /// Fields being typed in, as they were typed: `0.` must not become `0` under the cursor.
     typed: BTreeMap<&'static str, Typed>,
 }
 
@@ -33,29 +35,42 @@ pub struct Shown {
 impl Draft {
     /// The content of a field; `preset` is the scenario that this one started from.
     pub fn shown(&self, setting: &Setting, preset: &Scenario) -> Shown {
-        let value = setting.get(&self.scenario);
+        let value = setting.get(self.scenario());
         let before = setting.get(preset);
         let typed = self.typed.get(setting.path);
         Shown {
-            applies: setting.applies(&self.scenario),
+            applies: setting.applies(self.scenario()),
             preset: (before != value).then_some(before),
             problem: typed.and_then(|typed| typed.problem.clone()),
             text: typed.map_or(value, |typed| typed.text.clone()),
         }
     }
 
-    pub fn new(scenario: Scenario) -> Self {
+    pub fn new(said: scenario::Draft) -> Self {
         Self {
-            scenario,
+            resolved: resolve(&said),
+            said,
             typed: BTreeMap::new(),
         }
     }
 
-    /// The field's text.
+    pub fn scenario(&self) -> &Scenario {
+        &self.resolved.scenario
+    }
+
+    pub fn resolved(&self) -> &Resolved {
+        &self.resolved
+    }
+
+    pub fn said(&self) -> &scenario::Draft {
+        &self.said
+    }
+
+    /// What the field shows.
     pub fn text(&self, setting: &Setting) -> String {
         match self.typed.get(setting.path) {
             Some(typed) => typed.text.clone(),
-            None => setting.get(&self.scenario),
+            None => setting.get(self.scenario()),
         }
     }
 
@@ -64,10 +79,15 @@ impl Draft {
         self.typed.get(setting.path)?.problem.as_deref()
     }
 
-    /// Handles a keystroke: the text stays as typed, and the scenario follows if it is valid.
-    pub fn enter(&mut self, setting: &Setting, text: &str) {
-        let refused = stack::choose(setting, &mut self.scenario, text).err();
-        let problem = refused.map(|problem| format!("Expected {}.", problem.expected));
+    /// Takes a keystroke: the text stays as typed, and the scenario follows where the text is accepted.
+    pub fn enter(&mut self, setting: &'static Setting, text: &str) {
+        let problem = match self.said.change(setting, text) {
+            Ok(()) => {
+                self.resolved = resolve(&self.said);
+                None
+            }
+            Err(problem) => Some(text::expected(&problem)),
+        };
         let text = text.to_string();
         self.typed.insert(setting.path, Typed { text, problem });
     }
@@ -85,6 +105,12 @@ impl Draft {
     }
 }
 
+impl Default for Draft {
+    fn default() -> Self {
+        Self::new(scenario::Draft::default())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,10 +121,10 @@ mod tests {
         let batch = find("data.micro_batch").unwrap();
         let mut draft = Draft::default();
         draft.enter(batch, "16");
-        assert_eq!(draft.scenario.data.micro_batch, 16);
+        assert_eq!(draft.scenario().data.micro_batch, 16);
         draft.enter(batch, "1e");
         draft.leave(batch);
-        assert_eq!(draft.scenario.data.micro_batch, 16);
+        assert_eq!(draft.scenario().data.micro_batch, 16);
         assert_eq!(draft.text(batch), "1e");
         assert!(!draft.is_right());
         let problem = draft.problem(batch).unwrap();
@@ -120,7 +146,7 @@ mod tests {
     fn differences_show_the_presets_value() {
         let batch = find("data.micro_batch").unwrap();
         let preset = Scenario::default();
-        let mut draft = Draft::new(preset.clone());
+        let mut draft = Draft::new(scenario::Draft::default());
         assert_eq!(draft.shown(batch, &preset).preset, None);
         draft.enter(batch, "16");
         assert_eq!(draft.shown(batch, &preset).preset.as_deref(), Some("8"));

@@ -1,21 +1,21 @@
-//! Undo and redo of whole scenarios.
+//! Undo and redo of drafts.
 
-use headroom_scenario::Scenario;
+use headroom_scenario::Draft;
 
 /// Earlier and undone scenarios.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
-    past: Vec<Scenario>,
-    future: Vec<Scenario>,
-    /// The field of the latest change: continued typing in one field is one change.
+    past: Vec<Draft>,
+    future: Vec<Draft>,
+    /// The field of the latest change: typing on in one field is one change.
     latest: Option<&'static str>,
 }
 
 const LONGEST: usize = 50;
 
 impl History {
-    /// Records the scenario before a change of the named field, or of several without a name.
-    pub fn record(&mut self, before: &Scenario, field: Option<&'static str>) {
+    /// Records what the draft was before a change of the named field, or of many where there is no name.
+    pub fn record(&mut self, before: &Draft, field: Option<&'static str>) {
         let going_on = field.is_some() && field == self.latest;
         self.latest = field;
         self.future.clear();
@@ -33,14 +33,14 @@ impl History {
         self.latest = None;
     }
 
-    pub fn undo(&mut self, now: &Scenario) -> Option<Scenario> {
+    pub fn undo(&mut self, now: &Draft) -> Option<Draft> {
         let before = self.past.pop()?;
         self.latest = None;
         self.future.push(now.clone());
         Some(before)
     }
 
-    pub fn redo(&mut self, now: &Scenario) -> Option<Scenario> {
+    pub fn redo(&mut self, now: &Draft) -> Option<Draft> {
         let after = self.future.pop()?;
         self.latest = None;
         self.past.push(now.clone());
@@ -59,11 +59,12 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use headroom_scenario::Scenario;
 
-    fn batch(size: u64) -> Scenario {
+    fn batch(size: u64) -> Draft {
         let mut scenario = Scenario::default();
         scenario.data.micro_batch = size;
-        scenario
+        Draft::of(&scenario)
     }
 
     #[test]

@@ -79,7 +79,7 @@ use self::places::{Place, Section};
 use self::printed::Printed;
 use self::ranks::PerGpu;
 use self::session::Session;
-use self::stack::SoftwareDefaults;
+use self::stack::StackDefaults;
 use self::start::Start;
 use self::sweep::Sweep;
 use self::timeline::Timeline;
@@ -181,7 +181,7 @@ fn App() -> impl IntoView {
                         <Compare/>
                     </Later>
                     <Later>
-                        <SoftwareDefaults/>
+                        <StackDefaults/>
                     </Later>
                     <Later>
                         <HostAndDisk/>

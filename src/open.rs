@@ -11,13 +11,13 @@ use super::{browser, text};
 use headroom_advice::doctor::Findings;
 use headroom_base::document::{Document, json, toml, yaml};
 use headroom_io::import::{self, Imported};
-use headroom_scenario::Scenario;
+use headroom_scenario::{Draft, Scenario};
 
 /// The kind of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Opened {
     Scenario {
-        scenario: Box<Scenario>,
+        draft: Box<Draft>,
         notes: Vec<String>,
     },
     Plans(Plans),
@@ -84,15 +84,15 @@ fn of_import(imported: Imported) -> Opened {
             .chain(left)
             .chain(imported.notes.clone())
             .collect(),
-        scenario: Box::new(imported.scenario),
+        draft: Box::new(imported.draft),
     }
 }
 
 /// Opens a file's text in the page.
 pub fn take(session: Session, file: &str) {
     match opened(file, &session.scenario.get_untracked()) {
-        Opened::Scenario { scenario, notes } => {
-            session.replace(*scenario);
+        Opened::Scenario { draft, notes } => {
+            session.replace_draft(*draft);
             session.link_notes.set(notes);
         }
         Opened::Question(question) => session.link_notes.set(vec![question]),
@@ -144,6 +144,7 @@ pub fn OpenFile() -> impl IntoView {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use headroom_scenario::resolve::resolve;
     use headroom_scenario::share;
 
     #[test]
@@ -153,7 +154,9 @@ mod tests {
         let linked = format!("# Scenario: #{}\nanything: else\n", share::write(&scenario));
         let run = Scenario::default();
         let check = |file: &str, micro_batch| match opened(file, &run) {
-            Opened::Scenario { scenario, .. } => assert_eq!(scenario.data.micro_batch, micro_batch),
+            Opened::Scenario { draft, .. } => {
+                assert_eq!(resolve(&draft).scenario.data.micro_batch, micro_batch);
+            }
             other => panic!("{other:?}"),
         };
         check(&linked, 3);
@@ -199,9 +202,10 @@ mod tests {
             "distributed_type: FSDP\nmixed_precision: bf16\nper_device_train_batch_size: 2\n",
             "accelerate launch train.py --model_name_or_path --per_device_train_batch_size 2\n",
         ] {
-            let Opened::Scenario { scenario, notes } = opened(part, &run) else {
+            let Opened::Scenario { draft, notes } = opened(part, &run) else {
                 panic!("{part} is known");
             };
+            let scenario = resolve(&draft).scenario;
             assert_eq!(scenario.model.id, "llama-3.1-8b", "{part}");
             assert_eq!(scenario.data.sequence, 300, "{part}");
             assert_eq!(scenario.data.micro_batch, 2, "{part}");

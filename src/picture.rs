@@ -129,6 +129,7 @@ mod tests {
     use crate::open::{Opened, opened};
     use crate::sample;
     use headroom_scenario::Scenario;
+    use headroom_scenario::resolve::resolve;
     use headroom_scenario::share;
 
     #[test]
@@ -146,7 +147,9 @@ mod tests {
         assert!(svg.contains("Needs 10.0 GiB") && svg.contains(">Activations<"));
         assert!(!svg.contains("<b>") && svg.matches("]]>").count() == 1);
         match opened(&svg, &Scenario::default()) {
-            Opened::Scenario { scenario, .. } => assert_eq!(scenario.data.micro_batch, 3),
+            Opened::Scenario { draft, .. } => {
+                assert_eq!(resolve(&draft).scenario.data.micro_batch, 3);
+            }
             other => panic!("{other:?}"),
         }
         assert_eq!(picture(&Answer::default(), UnitStyle::Binary, "", ""), None);

@@ -13,10 +13,11 @@ use super::text;
 use headroom_base::units::UnitStyle;
 use headroom_core::estimate::{Estimate, Prediction, Unsupported};
 use headroom_io::import::snapshot::Snapshot;
-use headroom_scenario::Scenario;
 use headroom_scenario::presets::{self, Preset};
+use headroom_scenario::resolve::{self, resolve};
 use headroom_scenario::settings::{self, Setting};
 use headroom_scenario::share;
+use headroom_scenario::{self as scenario, Scenario};
 
 /// A memory snapshot, or why a file is not one.
 pub type OpenedSnapshot = Result<Snapshot, String>;
@@ -79,8 +80,8 @@ pub struct Answer {
 
 impl Session {
     pub fn new(scenario: Scenario) -> Self {
-        let draft = RwSignal::new(Draft::new(scenario));
-        let scenario = memo(move || draft.with(|draft| draft.scenario.clone()));
+        let draft = RwSignal::new(Draft::new(scenario::Draft::of(&scenario)));
+        let scenario = memo(move || draft.with(|draft| draft.scenario().clone()));
         let right = memo(move || draft.with(Draft::is_right));
         let graphs = RwSignal::new(Graphs::default());
         let result = memo_after(move |before: Option<&Answer>| {
@@ -141,9 +142,9 @@ impl Session {
     }
 
     pub fn enter(self, setting: &'static Setting, text: &str) {
-        let before = self.scenario.get_untracked();
+        let before = self.said();
         self.draft.update(|draft| draft.enter(setting, text));
-        if self.scenario.with_untracked(|now| *now != before) {
+        if self.said() != before {
             let record = |history: &mut History| history.record(&before, Some(setting.path));
             self.history.update(record);
         }
@@ -159,13 +160,26 @@ impl Session {
         self.history.update_untracked(History::pause);
     }
 
-    /// Replaces the whole scenario, which can be undone.
+    /// Replaces the scenario, which can be undone.
     pub fn replace(self, scenario: Scenario) {
-        let before = self.scenario.get_untracked();
-        if before != scenario {
+        self.replace_draft(self.said().moved_to(&scenario));
+    }
+
+    pub fn replace_draft(self, said: scenario::Draft) {
+        let before = self.said();
+        if before != said {
             self.history.update(|history| history.record(&before, None));
         }
-        self.draft.set(Draft::new(scenario));
+        self.draft.set(Draft::new(said));
+    }
+
+    fn said(self) -> scenario::Draft {
+        self.draft.with_untracked(|draft| draft.said().clone())
+    }
+
+    /// What the answer assumes, in a line.
+    pub fn assumed(self) -> Option<String> {
+        self.draft.with(|draft| resolve::in_words(draft.resolved()))
     }
 
     /// Applies a proposed scenario; the previous estimate stays visible behind it until the next change.
@@ -183,12 +197,12 @@ impl Session {
             .then_some(ghost.1)
     }
 
-    /// Starts from a scenario: changes are marked relative to it.
-    pub fn start_from(self, scenario: Scenario) {
+    /// Starts from a preset: changes are shown against it.
+    pub fn start_from(self, preset: &Preset) {
         self.link_notes.set(Vec::new());
         self.first_visit.set(false);
-        self.preset.set(Arc::new(scenario.clone()));
-        self.replace(scenario);
+        self.preset.set(Arc::new(preset.scenario()));
+        self.replace_draft(preset.draft());
     }
 
     /// Reverts every change since the chosen preset.
@@ -219,8 +233,8 @@ impl Session {
         self.history.with(History::can_redo)
     }
 
-    fn walk(self, step: fn(&mut History, &Scenario) -> Option<Scenario>) {
-        let now = self.scenario.get_untracked();
+    fn walk(self, step: fn(&mut History, &scenario::Draft) -> Option<scenario::Draft>) {
+        let now = self.said();
         let other = self.history.try_update(|history| step(history, &now));
         if let Some(other) = other.flatten() {
             self.draft.set(Draft::new(other));
@@ -267,7 +281,8 @@ impl Session {
         if let Some(data) = opened.other_data {
             notes.push(text::other_data(&data));
         }
-        let scenario = known(opened.scenario, &mut notes);
+        let draft = known(opened.draft, &mut notes);
+        let scenario = resolve(&draft).scenario;
         self.link_notes.set(notes);
         if let Some(preset) = presets::all()
             .iter()
@@ -277,22 +292,21 @@ impl Session {
             self.preset.set(Arc::new(preset));
         }
         self.kept.set(share::read_other(fragment));
-        self.replace(scenario);
+        self.replace_draft(draft);
     }
 }
 
-/// Replaces an unknown GPU or model by the default, since nothing can be estimated without them.
-fn known(mut scenario: Scenario, notes: &mut Vec<String>) -> Scenario {
+/// The scenario with a card and a model that there are: without them nothing could be answered at all.
+fn known(mut draft: scenario::Draft, notes: &mut Vec<String>) -> scenario::Draft {
     for path in ["hardware.gpu", "model.id"] {
-        let problems = scenario.check();
-        let found = problems.iter().find(|problem| problem.field == path);
+        let problems = resolve(&draft).scenario.check();
+        let found = problems.iter().find(|problem| problem.field() == path);
         if let (Some(problem), Some(setting)) = (found, settings::find(path)) {
             notes.push(text::problem(problem));
-            // A default is always valid.
-            let _ = setting.set(&mut scenario, &setting.default());
+            draft.forget(setting);
         }
     }
-    scenario
+    draft
 }
 
 /// The answer for a scenario; if there is none, the previous one, marked as stale.
@@ -372,7 +386,8 @@ mod tests {
             scenario.data.micro_batch = 3;
             change(&mut scenario);
             let mut notes = Vec::new();
-            let known = known(scenario, &mut notes);
+            let known = known(scenario::Draft::of(&scenario), &mut notes);
+            let known = resolve(&known).scenario;
             assert_eq!((known.check(), known.data.micro_batch), (vec![], 3));
             assert_eq!(notes, expected);
         };

@@ -168,6 +168,7 @@ mod tests {
     use crate::open::{Opened, opened};
     use crate::sample;
     use headroom_scenario::Scenario;
+    use headroom_scenario::resolve::resolve;
 
     #[test]
     fn shared_files_have_their_origin_and_open_again() {
@@ -189,7 +190,9 @@ mod tests {
             );
             assert!(file.contains(&line), "{file}");
             match opened(&file, &Scenario::default()) {
-                Opened::Scenario { scenario, .. } => assert_eq!(scenario.data.micro_batch, 3),
+                Opened::Scenario { draft, .. } => {
+                    assert_eq!(resolve(&draft).scenario.data.micro_batch, 3);
+                }
                 other => panic!("{other:?}"),
             }
         }

@@ -7,45 +7,46 @@ use super::signals::memo;
 use super::table::{Folded, Table};
 use super::text;
 use headroom_io::export;
-use headroom_scenario::settings::Setting;
-use headroom_scenario::{Scenario, stack, usual};
+use headroom_scenario::settings::{SettingId, Value};
+use headroom_scenario::{Scenario, resolve};
 
 fn rows(scenario: &Scenario) -> Vec<Vec<String>> {
-    let state = |holds: bool| if holds { text::HOLDS } else { text::CHANGED };
-    let shown = |setting: &Setting, value: &str| {
-        let mut there = scenario.clone();
-        // A test checks that every default is valid for its setting.
-        let _ = setting.set(&mut there, value);
-        export::shown(setting, &there)
+    let row = |setting: SettingId, value: &Value, in_effect: bool| {
+        let mut by_default = scenario.clone();
+        setting.write(&mut by_default, value.clone());
+        let state = if in_effect {
+            text::DEFAULT
+        } else {
+            text::CHANGED
+        };
+        [
+            setting.label.into(),
+            export::shown(setting, &by_default),
+            state.into(),
+        ]
     };
-    let of_method = usual(scenario).map(|default| {
-        vec![
-            default.setting.label.into(),
-            shown(default.setting, default.value),
-            state(default.holds).into(),
-            text::OF_THE_METHOD.into(),
-            default.why.into(),
-            default.source.into(),
-        ]
+    let of_method = resolve::method_default(scenario).map(|default| {
+        let from = [text::OF_THE_METHOD, default.why, default.source].map(String::from);
+        let row = row(default.setting, &default.value, default.in_effect);
+        row.into_iter().chain(from).collect()
     });
-    let brought = stack::brought(scenario);
-    let of_software = brought.iter().map(|default| {
-        let (major, minor) = default.version;
-        vec![
-            default.setting.label.into(),
-            shown(default.setting, default.value),
-            state(default.holds).into(),
-            format!("{} {major}.{minor}", default.stack.name),
-            default.fact.note.into(),
-            default.fact.sources().collect::<Vec<_>>().join(", "),
-        ]
-    });
+    let of_software = resolve::stack_defaults(scenario)
+        .into_iter()
+        .map(|default| {
+            let from = [
+                default.library.to_string(),
+                default.fact.note.into(),
+                default.fact.sources().collect::<Vec<_>>().join(", "),
+            ];
+            let row = row(default.setting, &default.value, default.in_effect);
+            row.into_iter().chain(from).collect()
+        });
     of_method.into_iter().chain(of_software).collect()
 }
 
-/// Collapsed, and absent for a custom training loop.
+/// Folded, and absent for a plain PyTorch loop.
 #[component]
-pub fn SoftwareDefaults() -> impl IntoView {
+pub fn StackDefaults() -> impl IntoView {
     let session = Session::current();
     let rows = memo(move || session.scenario.with(rows));
     let table = move || {
@@ -55,12 +56,12 @@ pub fn SoftwareDefaults() -> impl IntoView {
     view! {
         <section
             class="panel"
-            aria-label=text::BROUGHT
-            data-testid="brought"
+            aria-label=text::STACK_DEFAULTS
+            data-testid="stack-defaults"
             hidden=move || rows.with(Vec::is_empty)
         >
-            <Folded title=text::BROUGHT class="more">
-                <div class="scroller" tabindex="0" role="region" aria-label=text::BROUGHT>
+            <Folded title=text::STACK_DEFAULTS class="more">
+                <div class="scroller" tabindex="0" role="region" aria-label=text::STACK_DEFAULTS>
                     {table}
                 </div>
             </Folded>
@@ -74,7 +75,7 @@ mod tests {
     use headroom_scenario::Trainer;
 
     #[test]
-    fn software_defaults_have_their_source() {
+    fn defaults_of_software_are_listed_with_their_sources() {
         let mut scenario = Scenario::default();
         assert_eq!(rows(&scenario), Vec::<Vec<String>>::new());
         scenario.stack.trainer = Trainer::Trl;
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_of_the_method_are_listed() {
+    fn the_default_of_the_method_is_listed_too() {
         let scenario = headroom_scenario::share::read("model=llama-3.1-8b&lora=on").scenario;
         let rows = rows(&scenario);
         let first: Vec<_> = rows[0].iter().take(3).map(String::as_str).collect();

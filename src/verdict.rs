@@ -130,6 +130,7 @@ pub fn Verdict() -> impl IntoView {
             <div class="findings">
                 <Calibrated/>
                 <Problems/>
+                <Assumed/>
                 <Measures/>
             </div>
             <Announcement sentence/>
@@ -137,7 +138,19 @@ pub fn Verdict() -> impl IntoView {
     }
 }
 
-/// The sentence with its emphasis.
+/// The values that nobody gave, and what said so.
+#[component]
+fn Assumed() -> impl IntoView {
+    let session = Session::current();
+    let assumed = memo(move || session.assumed());
+    view! {
+        <p class="quiet" data-testid="assumed" hidden=move || assumed.with(Option::is_none)>
+            {move || assumed.get().map(|assumed| text::assumed(&assumed))}
+        </p>
+    }
+}
+
+/// The sentence with its weights.
 #[component]
 fn Emphasized(sentence: Sentence) -> impl IntoView {
     let Sentence {

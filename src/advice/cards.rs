@@ -67,7 +67,7 @@ fn gpus(scenario: &Scenario, _: Limits) -> Result<Sheet, Unsupported> {
 fn on_gpu(scenario: &Scenario, row: &GpuRow) -> Scenario {
     let mut there = scenario.clone();
     there.hardware.gpu = row.gpu.id.into();
-    there.hardware.memory_mib = 0;
+    there.hardware.memory_mib = None;
     if let Some(size) = row.micro_batch.filter(|_| row.verdict == GpuVerdict::No) {
         there = strategy::with_batch(&there, size);
     }

@@ -388,6 +388,8 @@ fn tiers(scenario: &Scenario, limits: Limits) -> Result<Sheet, Unsupported> {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZero;
+
     use super::*;
     use headroom_scenario::share;
 
@@ -418,14 +420,14 @@ mod tests {
     fn the_ladder_says_what_to_change_or_that_nothing_must() {
         let sheet = done(&LADDER, "", |scenario| {
             scenario.data.micro_batch = 1024;
-            scenario.hardware.memory_mib = 1500;
+            scenario.hardware.memory_mib = NonZero::new(1500);
         });
         assert_eq!(sheet.says, [text::LADDER]);
         assert!(!sheet.rows.is_empty());
         let sheet = done(&LADDER, "", |scenario| {
             scenario.data.micro_batch = 1024;
             let needed = strategy_needs(scenario).unwrap();
-            scenario.hardware.memory_mib = needed.get().div_ceil(1 << 20);
+            scenario.hardware.memory_mib = NonZero::new(needed.get().div_ceil(1 << 20));
         });
         assert_eq!(sheet.says, [text::FITS_PROBABLY]);
         assert!(!sheet.rows.is_empty());
@@ -450,7 +452,9 @@ mod tests {
     #[test]
     fn every_tier_that_fits_has_a_row() {
         assert_eq!(done(&TIERS, "", |_| {}).rows.len(), 4);
-        let none = done(&TIERS, "", |scenario| scenario.hardware.memory_mib = 400);
+        let none = done(&TIERS, "", |scenario| {
+            scenario.hardware.memory_mib = NonZero::new(400);
+        });
         assert_eq!((none.rows.len(), none.says.len()), (0, 1), "{none:?}");
     }
 }

@@ -136,10 +136,8 @@ fn fewest_checkpoints(scenario: &Scenario) -> Result<Vec<Answer>, Unsupported> {
 }
 
 fn wanted_batch(scenario: &Scenario) -> Result<Vec<Answer>, Unsupported> {
-    let wanted = match scenario.data.global_batch {
-        0 => scenario.effective_batch(),
-        wanted => wanted,
-    };
+    let batch = scenario.batch();
+    let wanted = batch.wanted.unwrap_or_else(|| batch.samples());
     let found = strategy::accumulate(scenario, wanted, Goal::default())?;
     let answer = found.scenario.as_ref().map_or_else(
         || text::NONE_FITS.into(),
@@ -186,6 +184,8 @@ impl Work for Job {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZero;
+
     use super::*;
 
     fn asked(change: impl FnOnce(&mut Scenario)) -> Sheet {
@@ -210,8 +210,8 @@ mod tests {
     }
 
     #[test]
-    fn settings_without_a_fitting_value_are_listed_once() {
-        let sheet = asked(|scenario| scenario.hardware.memory_mib = 700);
+    fn what_no_value_of_is_enough_is_said_once() {
+        let sheet = asked(|scenario| scenario.hardware.memory_mib = NonZero::new(700));
         assert_eq!(sheet.says.len(), 1);
         assert!(
             sheet.says[0].contains(&text::largest_of("micro-batch")),

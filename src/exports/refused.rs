@@ -177,12 +177,12 @@ fn take(session: Session, link: &str) {
 fn Row(problem: Problem, line: Memo<Option<String>>) -> impl IntoView {
     let session = Session::current();
     let scenario = session.scenario.get_untracked();
-    let setting = settings::find(&problem.field);
-    let label = setting.map_or(problem.field.clone(), |setting| setting.label.into());
-    let value = setting.map_or(problem.value.clone(), |setting| {
+    let setting = settings::find(problem.field());
+    let label = setting.map_or(problem.field().to_string(), |setting| setting.label.into());
+    let value = setting.map_or(problem.given().to_string(), |setting| {
         export::shown(setting, &scenario)
     });
-    let needs = text::program_needs(&problem.expected);
+    let needs = text::program_needs(&problem.expected());
     let mend = move || match line.get() {
         None => view! { <span class="quiet">{text::WORKING}</span> }.into_any(),
         Some(line) => match Fix::read(&line) {

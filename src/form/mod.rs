@@ -143,7 +143,7 @@ fn StartFrom() -> impl IntoView {
     });
     let start = move |event: Event| {
         if let Some(preset) = presets::find(&event_target_value(&event)) {
-            session.start_from(preset.scenario());
+            session.start_from(preset);
         }
     };
     let option =

@@ -223,24 +223,24 @@ pub struct Mark {
 pub fn marks(rows: &[Row], problems: &[Problem]) -> Vec<Mark> {
     let mark = |problem: &Problem| {
         let owns = |row: &Row| {
-            let rest = problem.field.strip_prefix(&row.at)?;
+            let rest = problem.field().strip_prefix(&row.at)?;
             (rest.is_empty() || rest.starts_with('.')).then_some(rest.len())
         };
         let own = rows.iter().enumerate();
         let own = own.filter_map(|(at, row)| Some((owns(row)?, at))).min();
         let (field, row) = match own {
             Some((rest, at)) => {
-                let start = problem.field.len() - rest;
-                (problem.field.get(start + 1..), Some(at))
+                let start = problem.field().len() - rest;
+                (problem.field().get(start + 1..), Some(at))
             }
-            None => (problem.field.strip_prefix(FIELD), None),
+            None => (problem.field().strip_prefix(FIELD), None),
         };
         let field = field.unwrap_or_default().trim_start_matches('.');
         let name = if field.is_empty() { "" } else { ": " };
         Mark {
             row,
             field: field.into(),
-            says: format!("{field}{name}expected {}.", problem.expected),
+            says: format!("{field}{name}expected {}.", problem.expected()),
         }
     };
     problems.iter().map(mark).collect()

@@ -115,7 +115,7 @@ fn Card(preset: &'static Preset, at: usize, helper: Helper) -> impl IntoView {
     let bar = Signal::derive(move || picture.get().map(|picture| picture.bar));
     let said = move || picture.get().map(|picture| picture.said);
     let choose = move |_| {
-        session.start_from(preset.scenario());
+        session.start_from(preset);
         browser::show("answers");
     };
     view! {

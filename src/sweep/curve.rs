@@ -104,7 +104,7 @@ fn values(setting: &Setting, now: u64) -> Vec<u64> {
     values
 }
 
-fn with(setting: &Setting, scenario: &Scenario, value: u64) -> Option<Estimate> {
+fn with(setting: &'static Setting, scenario: &Scenario, value: u64) -> Option<Estimate> {
     let mut scenario = scenario.clone();
     setting.set(&mut scenario, &value.to_string()).ok()?;
     estimate(&scenario).ok()
@@ -228,6 +228,8 @@ impl Work for Sweeper {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZero;
+
     use super::*;
 
     #[test]
@@ -265,7 +267,7 @@ mod tests {
         scenario.model.dims = small.map(|(name, size)| (name.to_string(), size)).into();
         let check = |memory_mib, expected: fn(Largest) -> bool| {
             let mut scenario = scenario.clone();
-            scenario.hardware.memory_mib = memory_mib;
+            scenario.hardware.memory_mib = NonZero::new(memory_mib);
             let mut work = Sweeper::new(&scenario, "data.micro_batch");
             let mut said = Vec::new();
             while !work.is_done() {

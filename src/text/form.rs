@@ -1,31 +1,40 @@
 //! Texts of the form.
 
-use headroom_scenario::{Problem, settings};
+use headroom_scenario::{NameKind, Problem, one_of, settings};
 
 pub const RESET_ABOUT: &str = "Revert every change since the chosen example";
 
 /// A problem with a value, with the page's labels for settings.
 pub fn problem(problem: &Problem) -> String {
-    let Problem {
-        field,
-        value,
-        expected,
-    } = problem;
-    let kind = match field.as_str() {
-        "model.id" => Some("model"),
-        "hardware.gpu" => Some("GPU"),
-        _ => None,
-    };
-    let near = expected.split_once("did you mean ").map(|(_, near)| near);
-    let unknown = near.is_some() || expected.contains("of `headroom catalog`");
-    match (kind.filter(|_| unknown), near) {
-        (Some(kind), Some(near)) => format!("No {kind} is called “{value}”. Did you mean {near}"),
-        (Some(kind), None) => format!("No {kind} is called “{value}”."),
-        (None, _) => {
-            let label = settings::find(field).map_or(field.as_str(), |setting| setting.label);
-            let end = if expected.ends_with('?') { "" } else { "." };
-            format!("{label} is “{value}”; expected {expected}{end}")
+    let (field, given) = (problem.field(), problem.given());
+    let label = settings::find(field).map_or(field, |setting| setting.label);
+    match problem {
+        Problem::UnknownName { kind, near, .. } => {
+            let unknown = match kind {
+                NameKind::Setting => format!("No setting is called “{field}”."),
+                NameKind::Gpu => format!("No GPU is called “{given}”."),
+                NameKind::Model | NameKind::ImportedModel => {
+                    format!("No model is called “{given}”.")
+                }
+                _ => format!("{label} is “{given}”; expected {}.", kind.noun()),
+            };
+            match one_of(near) {
+                Some(near) => format!("{unknown} Did you mean {near}?"),
+                None => unknown,
+            }
         }
+        Problem::Conflict { with, value, .. } => {
+            format!("{label} has no effect while {} is {value}.", with.label)
+        }
+        _ => format!("{label} is “{given}”; expected {}.", problem.expected()),
+    }
+}
+
+/// What a field accepts, where a text was refused.
+pub fn expected(problem: &Problem) -> String {
+    match problem {
+        Problem::OutOfRange { min, max, .. } => format!("Expected {min} to {max}."),
+        _ => format!("Expected {}.", problem.expected()),
     }
 }
 
@@ -65,15 +74,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_problem_ends_with_one_full_stop() {
-        let check = |expected: &str, ends: &str| {
-            let told = problem(&Problem::new("strategy", "fsdp2", expected));
-            assert!(told.ends_with(ends), "{told}");
+    fn a_problem_is_worded_by_its_kind() {
+        let check = |problem: Problem, expected: &str| {
+            assert_eq!(super::problem(&problem), expected);
         };
         check(
-            "a known field; did you mean parallel.strategy?",
-            "strategy?",
+            settings::unknown("strategy", "fsdp2"),
+            "No setting is called “strategy”. Did you mean parallel.strategy?",
         );
-        check("a whole number", "number.");
+        check(
+            settings::find("data.micro_batch")
+                .unwrap()
+                .parse("0")
+                .unwrap_err(),
+            "Micro-batch is “0”; expected a whole number from 1 to 1000000.",
+        );
     }
 }

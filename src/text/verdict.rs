@@ -1,5 +1,7 @@
 //! Texts of the verdict and its accuracy.
 
+use std::num::NonZero;
+
 use super::network::DECLARED;
 use headroom_base::units::{Bytes, UnitStyle};
 use headroom_scenario::{Case, Checkpointing, Runtime, Scenario};
@@ -28,7 +30,11 @@ pub const PARAMETERS: &str = "parameters";
 pub const TRAINED: &str = "trained";
 pub const WHOLE: &str = "On the device";
 
-/// The subject of the verdict.
+pub fn assumed(assumptions: &str) -> String {
+    format!("Assuming {assumptions}.")
+}
+
+/// What the verdict is about, in the order people say it.
 pub fn about(scenario: &Scenario) -> String {
     let (training, case) = (&scenario.training, Case::of(scenario));
     let card = case.gpu.map_or(&*scenario.hardware.gpu, |gpu| gpu.name);
@@ -84,8 +90,11 @@ pub fn corrected(runtime: &Runtime, units: UnitStyle) -> Option<String> {
     let part =
         |mib: u64, what: &str| (mib > 0).then(|| format!("{} {what}", Bytes::mib(mib).show(units)));
     let parts = [
-        part(runtime.outside_mib, "outside PyTorch"),
-        part(runtime.kept_mib, "beyond the prediction"),
+        part(
+            runtime.outside_mib.map_or(0, NonZero::get),
+            "outside PyTorch",
+        ),
+        part(runtime.kept_mib, "kept beyond the prediction"),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     let said = parts.join(", ");

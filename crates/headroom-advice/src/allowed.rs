@@ -55,7 +55,7 @@ mod tests {
             assert!(known.clone().all(|known| allowed.has(known)));
             assert!(known.count() > 0);
         }
-        scenario.hardware.memory_mib = 0;
+        scenario.hardware.memory_mib = None;
         let mut search =
             Search::new(&scenario, Goal::default().within(no_results), Cost::Results).unwrap();
         while !search.step(1000).unwrap().done {}

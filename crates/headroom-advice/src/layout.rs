@@ -1,5 +1,7 @@
 //! Parallelism layouts of a number of GPUs, within the constraints of a run's model, batch and machines.
 
+use std::num::NonZero;
+
 use super::goal::Goal;
 use headroom_base::order::sorted;
 use headroom_base::units::Bytes;
@@ -175,9 +177,8 @@ fn on(scenario: &Scenario, gpus: u32) -> Scenario {
     };
     hardware.gpus = gpus.max(1);
     hardware.nodes = hardware.gpus.div_ceil(each);
-    if base.data.global_batch == 0 {
-        base.data.global_batch = scenario.effective_batch().max(u64::from(gpus));
-    }
+    let present = scenario.effective_batch().max(u64::from(gpus));
+    base.data.global_batch = base.data.global_batch.or(NonZero::new(present));
     base
 }
 
@@ -251,17 +252,13 @@ fn arranged(
     parallel.loss_parallel = degrees.tp > 1;
     parallel.schedule = Schedule::OneForwardOneBackward;
     parallel.virtual_stages = 1;
-    let copies = changed.replicas();
-    changed
-        .data
-        .global_batch
-        .is_multiple_of(copies)
-        .then_some(changed)
+    let wanted = changed.batch().wanted.unwrap_or_default();
+    wanted.is_multiple_of(changed.replicas()).then_some(changed)
 }
 
 /// With this micro-batch and the accumulation for the wanted batch; a pipeline needs at least one micro-batch per stage.
 fn batched(scenario: &Scenario, micro_batch: u64) -> Option<Scenario> {
-    let each = scenario.data.global_batch / scenario.replicas();
+    let each = scenario.batch().wanted.unwrap_or_default() / scenario.replicas();
     let accumulation = each / micro_batch.max(1);
     let enough = accumulation >= u64::from(scenario.parallel.pp.max(1));
     let mut changed = scenario.clone();

@@ -235,10 +235,10 @@ pub fn on(scenario: &Scenario, gpu: &catalog::Gpu) -> Scenario {
     let mut changed = scenario.clone();
     let hardware = &mut changed.hardware;
     hardware.gpu = gpu.id.into();
-    hardware.memory_mib = 0;
-    hardware.capability = (0, 0);
-    hardware.bandwidth = 0;
-    hardware.tflops = 0;
+    hardware.memory_mib = None;
+    hardware.capability = None;
+    hardware.bandwidth = None;
+    hardware.tflops = None;
     changed
 }
 

@@ -16,7 +16,7 @@ pub struct Stack {
 }
 
 /// One default over a range of versions.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fact {
     /// A scenario setting's path, or a behaviour named at the head of `catalog/stacks.yaml`.
     pub key: &'static str,

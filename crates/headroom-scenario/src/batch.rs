@@ -1,4 +1,6 @@
-//! How many samples one optimizer step sees, and how near that comes to what was wanted.
+//! How many samples one optimizer step sees, and how close that is to the wanted global batch.
+
+use std::num::NonZero;
 
 use super::{Parallelism, Scenario};
 use headroom_base::mesh::Mesh;
@@ -104,7 +106,7 @@ impl Scenario {
             micro_batch: self.data.micro_batch,
             accumulation: self.training.accumulation,
             replicas: self.replicas(),
-            wanted: Some(self.data.global_batch).filter(|batch| *batch > 0),
+            wanted: self.data.global_batch.map(NonZero::get),
         }
     }
 

@@ -37,8 +37,17 @@ impl<'a> Case<'a> {
 
     /// The GPU's compute capability: as given in the scenario, else as listed.
     pub fn capability(&self) -> Option<(u8, u8)> {
-        let given = Some(self.scenario.hardware.capability).filter(|given| *given != (0, 0));
+        let given = self.scenario.hardware.capability;
         given.or_else(|| self.gpu?.compute_capability)
+    }
+
+    /// Whether the GPU has a feature that came with this capability. A capability in the scenario counts before the catalogue;
+    /// an unlisted GPU is assumed to have it.
+    pub fn has(&self, least: (u8, u8), listed: impl Fn(&Gpu) -> bool) -> bool {
+        match self.scenario.hardware.capability {
+            Some(given) => given >= least,
+            None => self.gpu.is_none_or(listed),
+        }
     }
 
     /// A size of the listed model as the scenario changes it, else as listed.

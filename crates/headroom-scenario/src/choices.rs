@@ -204,14 +204,14 @@ choice! {
 }
 
 choice! {
-    /// In what linear layers multiply while they train, beside float8 with a scale for each tensor (`training.fp8`).
+    /// Low-precision training recipes of torchao, other than tensorwise float8 (`training.fp8`).
     LowPrecision {
         #[default]
         None = "none", "none";
         /// torchao's float8 with a scale for each row.
-        Rowwise = "float8-rowwise", "float8, a scale a row";
+        Rowwise = "float8-rowwise", "float8, rowwise scales";
         /// The same, with gradients of weights as products of 16 bits.
-        RowwiseHigh = "float8-rowwise-gw-hp", "float8, a scale a row, weight gradients in 16 bits";
+        RowwiseHigh = "float8-rowwise-gw-hp", "float8, rowwise scales, weight gradients in 16 bits";
         /// torchao's MXFP8: a scale for each 32 elements.
         MxFp8 = "mxfp8", "MXFP8";
         /// torchao's NVFP4, which saves four bits of each input.
@@ -235,13 +235,13 @@ choice! {
         /// Eight bits and a scale for each output (LLM.int8 of bitsandbytes).
         Int8 = "int8", "int8 (LLM.int8)";
         /// Four bits, a scale and a zero for each 64 weights (HQQ); each layer's input is kept.
-        Hqq = "hqq", "HQQ, four bits";
-        /// Four bits with scales and zeros for each 128 weights (GPT-QModel's trainable layers); autograd keeps whole weights.
-        Gptq = "gptq", "GPTQ, four bits";
+        Hqq = "hqq", "HQQ, 4-bit";
+        /// Four bits with a scale and a zero point per 128 weights (GPT-QModel's trainable layers); autograd saves dequantized weights.
+        Gptq = "gptq", "GPTQ, 4-bit";
         /// The same in AWQ's format; each layer's input is kept.
-        Awq = "awq", "AWQ, four bits";
+        Awq = "awq", "AWQ, 4-bit";
         /// One codebook of 65,536 entries for groups of eight weights: two bits each.
-        Aqlm = "aqlm", "AQLM, two bits (1x16)";
+        Aqlm = "aqlm", "AQLM, 2-bit (1x16)";
     }
 }
 
@@ -318,7 +318,7 @@ choice! {
 choice! {
     /// How GPUs that share a sequence attend to all of it.
     ContextParallel {
-        /// Keys and values go round (`context_parallel` of PyTorch).
+        /// Ring attention (PyTorch's `context_parallel`).
         #[default]
         Ring = "ring", "ring attention";
         /// Each GPU has all tokens of some heads while it attends.
@@ -341,7 +341,7 @@ choice! {
 }
 
 choice! {
-    /// A switch that a program sets by itself where nobody does.
+    /// A switch that a program sets unless the user does.
     Toggle {
         #[default]
         Auto = "auto", "as the program sets it";
@@ -364,7 +364,7 @@ choice! {
 choice! {
     /// The program that trains.
     Trainer {
-        /// A loop of one's own.
+        /// A plain PyTorch loop.
         #[default]
         Torch = "torch", "PyTorch loop";
         Transformers = "transformers", "transformers Trainer";
@@ -384,7 +384,7 @@ choice! {
 choice! {
     /// What a run trains its model to do, and whose trainer does it.
     Objective {
-        /// The model's own loss, in a loop of one's own: pre-training and plain fine-tuning.
+        /// The model's own loss in a plain PyTorch loop: pre-training and plain fine-tuning.
         #[default]
         Pretraining = "pretraining", "pre-training or plain fine-tuning";
         Sft = "sft", "supervised fine-tuning (TRL)";
@@ -414,7 +414,7 @@ choice! {
         Fused = "fused", "fused head, no logits (TRL)";
         /// All logits, which accelerate casts to fp32: TRL before, and loops like it.
         Logits = "logits", "all logits in fp32";
-        /// These, kept beside the logarithm of their softmax: LLaMA-Factory's preferences.
+        /// All logits and their log-softmax: LLaMA-Factory's preference losses.
         LogSoftmax = "log-softmax", "all logits and their log-softmax";
         /// Liger's chunked losses: gradients are made in forward.
         Liger = "liger", "Liger's chunked loss";
@@ -438,8 +438,8 @@ choice! {
 }
 
 choice! {
-    /// The type in which a model beside the trained one is kept.
-    BesideType {
+    /// The dtype of a reference or teacher model.
+    ReferenceDtype {
         #[default]
         Same = "same", "as the trained model";
         Bf16 = "bf16", "bf16";
@@ -487,7 +487,7 @@ choice! {
         LoHa = "loha", "LoHa";
         LoKr = "lokr", "LoKr";
         Miss = "miss", "MiSS";
-        /// Pairs of outputs are turned.
+        /// Rotates pairs of outputs.
         Road = "road", "RoAd";
         /// Some entries of each weight are learned: as many as LoRA of that rank has.
         Shira = "shira", "SHiRA";
@@ -498,11 +498,11 @@ choice! {
         VbLora = "vblora", "VB-LoRA";
         /// The low part of each weight's decomposition: the rank says how much of it is not trained.
         Osf = "osf", "OSF";
-        /// As many frequencies of a whole matrix as the rank says.
+        /// Learns `rank` frequencies of each matrix.
         FourierFt = "fourierft", "FourierFT";
         WaveFt = "waveft", "WaveFT";
         Oft = "oft", "OFT";
-        /// Blocks of inputs are turned, by a matrix as large as the layer is wide.
+        /// Rotates blocks of inputs, by a matrix as large as the layer is wide.
         Boft = "boft", "BOFT";
         /// Circulant blocks, multiplied by Fourier transforms.
         C3a = "c3a", "C3A";
@@ -517,7 +517,7 @@ choice! {
 }
 
 impl AdapterMethod {
-    /// Whether it is modelled over weights of few bits: not where it makes the weight's sum, or turns what goes in or comes out.
+    /// Whether it is modelled over quantized weights: not where it merges into the weight, or rotates inputs or outputs.
     pub const fn over_quantised(self) -> bool {
         !matches!(
             self,
@@ -527,8 +527,8 @@ impl AdapterMethod {
 }
 
 impl Optimizer {
-    /// Whether it uses each gradient up while backward runs.
-    pub const fn uses_gradients_up(self) -> bool {
+    /// Whether it consumes each gradient during backward.
+    pub const fn consumes_gradients(self) -> bool {
         matches!(self, Self::Lomo | Self::AdaLomo)
     }
 

@@ -1,11 +1,8 @@
 //! A scenario as a document (YAML or JSON) and back.
 
-use std::collections::BTreeMap;
-
-use super::fill::filled;
 use super::network::Network;
 use super::settings::{self, Setting, Value, ValueType};
-use super::{Problem, Scenario, versions};
+use super::{Draft, Origin, Problem, Scenario, resolve::resolve, versions};
 use headroom_base::document::{Document, Entry};
 
 /// Every setting that means something in this scenario, with its value.
@@ -34,6 +31,7 @@ fn value(value: Value) -> Document {
         Value::Number(value) => value.into(),
         Value::Switch(value) => value.into(),
         Value::Text(value) => value.into(),
+        version @ Value::Version(..) => version.to_string().into(),
         Value::Network(value) => value.map_or(Document::Null, |network| network.document()),
         Value::Words(value) => value.into(),
         Value::Sizes(value) => value
@@ -45,26 +43,29 @@ fn value(value: Value) -> Document {
 
 /// The scenario, and everything in the document that could not be used, found at once.
 pub fn read(document: &Document) -> (Scenario, Vec<Problem>) {
+    let (draft, mut problems) = draft(document);
+    let resolved = resolve(&draft);
+    problems.extend(resolved.problems);
+    (resolved.scenario, problems)
+}
+
+/// What the document says, and the problems of what is no value of a setting; resolving the draft finds the others.
+pub fn draft(document: &Document) -> (Draft, Vec<Problem>) {
+    let Document::Map(entries) = document else {
+        let expected = "fields such as model and data";
+        let problem = Problem::new("scenario", shown(document), expected);
+        return (Draft::of_format(Scenario::VERSION), vec![problem]);
+    };
     let mut problems = Vec::new();
-    let mut given = BTreeMap::new();
-    let mut version = Scenario::VERSION;
-    match document {
-        Document::Map(entries) => {
-            for entry in entries {
-                if entry.key == "version" {
-                    version = known_version(&entry.value, &mut problems);
-                } else {
-                    collect(&entry.key, &entry.value, &mut given, &mut problems);
-                }
-            }
-        }
-        other => {
-            let expected = "fields such as model and data".to_string();
-            problems.push(Problem::new("scenario", shown(other), expected));
-        }
+    let version = entries.iter().find(|entry| entry.key == "version");
+    let version = version.map_or(Scenario::VERSION, |version| {
+        known_version(&version.value, &mut problems)
+    });
+    let mut draft = Draft::of_format(version);
+    for entry in entries.iter().filter(|entry| entry.key != "version") {
+        collect(&entry.key, &entry.value, &mut draft, &mut problems);
     }
-    let lookup = |setting: &Setting| given.get(setting.path).map(String::as_str);
-    (filled(version, lookup, &mut problems), problems)
+    (draft, problems)
 }
 
 fn known_version(value: &Document, problems: &mut Vec<Problem>) -> u32 {
@@ -80,39 +81,34 @@ fn known_version(value: &Document, problems: &mut Vec<Problem>) -> u32 {
     })
 }
 
-/// Notes the value at a path as the text that the path's setting reads.
-fn collect(
-    path: &str,
-    value: &Document,
-    given: &mut BTreeMap<&'static str, String>,
-    problems: &mut Vec<Problem>,
-) {
+/// Takes the value at a path into the draft.
+fn collect(path: &str, value: &Document, draft: &mut Draft, problems: &mut Vec<Problem>) {
     let below = format!("{path}.");
     let is_group = settings::all()
         .iter()
         .any(|setting| setting.path.starts_with(&below));
+    let origin = || Origin::File {
+        tool: "the scenario file",
+        key: path.into(),
+    };
     match (settings::find(path), value) {
         (_, Document::Null) if is_group || settings::find(path).is_some() => {}
         (setting, Document::Map(entries)) if is_group => {
             if let Some(switch) = setting {
-                given.insert(switch.path, "on".into());
+                draft.say(switch, Value::Switch(true), origin());
             }
             for Entry { key, value, .. } in entries {
-                collect(&format!("{below}{key}"), value, given, problems);
+                collect(&format!("{below}{key}"), value, draft, problems);
             }
         }
         (Some(setting), Document::Map(_)) if setting.value_type == ValueType::Network => {
             match Network::from_document(value) {
-                Ok(network) => {
-                    given.insert(setting.path, network.text());
-                }
+                Ok(network) => draft.say(setting, Value::Network(Some(network)), origin()),
                 Err(problem) => problems.push(problem),
             }
         }
         (Some(setting), _) => match text(setting.value_type, value) {
-            Some(text) => {
-                given.insert(setting.path, text);
-            }
+            Some(text) => draft.read(setting, &text, origin()),
             None => problems.push(Problem::new(path, shown(value), setting.expected())),
         },
         (None, _) if is_group => {
@@ -122,7 +118,7 @@ fn collect(
     }
 }
 
-/// A value as the text that `Setting::set` reads.
+/// A value as the text that its setting reads.
 fn text(kind: ValueType, value: &Document) -> Option<String> {
     // A comma inside an item would make two of it.
     let item = |document: &Document| scalar(document).filter(|text| !text.contains(','));

@@ -153,7 +153,7 @@ impl Irreps {
             .sum()
     }
 
-    /// What goes into `e3nn.nn.Gate` to come out as these: one more even scalar for each gated feature.
+    /// The input of `e3nn.nn.Gate` for these outputs: one more even scalar per gated feature.
     pub fn before_gate(&self) -> Self {
         let mut all = self.clone();
         let even = Irrep { l: 0, odd: false };

@@ -1,4 +1,5 @@
-//! What the user asked: one versioned type, and for each of its fields one definition.
+//! `Scenario`, the input: one versioned type, with one definition per field. A `Draft` is what was said of it; `resolve` fills
+//! in the rest.
 //!
 //! The form, link keys, file keys, command-line flags, the JSON Schema, the documentation and the messages
 //! all derive from the table in `settings`.
@@ -6,17 +7,17 @@
 pub mod document;
 pub mod network;
 pub mod presets;
+pub mod resolve;
 pub mod schema;
 pub mod settings;
 pub mod share;
-pub mod stack;
 pub mod systems;
 
 mod batch;
 mod case;
 mod check;
 mod choices;
-mod fill;
+mod draft;
 mod irreps;
 mod problem;
 mod quantity;
@@ -25,17 +26,15 @@ pub mod sample;
 mod setting;
 mod task;
 mod types;
-mod usual;
 mod values;
 pub mod versions;
 
 pub use batch::Batch;
 pub use case::Case;
 pub use choices::*;
-pub use fill::filled;
+pub use draft::Draft;
 pub use irreps::{Irrep, Irreps, Path};
-pub use problem::Problem;
-pub use problem::{nearest, one_of};
+pub use problem::{NameKind, Problem, one_of};
+pub use resolve::{Origin, Resolved, resolve};
 pub use task::Task;
 pub use types::*;
-pub use usual::{Usual, usual};

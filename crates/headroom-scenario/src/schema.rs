@@ -93,6 +93,7 @@ fn property(setting: &Setting) -> Document {
         Value::Number(value) => value.into(),
         Value::Switch(value) => value.into(),
         Value::Text(value) => value.into(),
+        version @ Value::Version(..) => version.to_string().into(),
         Value::Words(value) => value.into(),
         Value::Sizes(_) => Document::new(),
         Value::Network(_) => Document::Null,
@@ -145,9 +146,9 @@ fn network(base: Document) -> Document {
     typed
 }
 
-fn item(kind: &network::ItemType, besides: &[(&str, Document)]) -> Document {
+fn item(kind: &network::ItemType, extra: &[(&str, Document)]) -> Document {
     let mut item = object().with("description", kind.about);
-    for (name, typed) in besides {
+    for (name, typed) in extra {
         *item.at(["properties", name].into_iter()) = typed.clone();
     }
     for field in kind.fields {

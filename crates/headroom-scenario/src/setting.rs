@@ -1,13 +1,19 @@
 //! One field of a scenario: what it is called, what it accepts, how it is read and written.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use super::network::Network;
+use super::problem::shortened;
 use super::values::{
     LARGEST_SIZE, LONGEST_LIST, is_key, name, sizes, switch, version, whole, words,
 };
 use super::{Choice, Problem, Scenario, quantity};
 use headroom_catalog as catalog;
+
+/// A setting as a key: settings are equal and ordered by their paths.
+pub type SettingId = &'static Setting;
 
 /// One field of the scenario: what it is called, what it accepts, what it means for memory.
 #[derive(Clone, Copy, Debug)]
@@ -64,11 +70,7 @@ pub(super) enum Access {
     Whole(fn(&Scenario) -> u64, fn(&mut Scenario, u64)),
     Number(fn(&Scenario) -> f64, fn(&mut Scenario, f64)),
     Switch(fn(&Scenario) -> bool, fn(&mut Scenario, bool)),
-    /// The writer says whether it knows the id.
-    Choice(
-        fn(&Scenario) -> &'static str,
-        fn(&mut Scenario, &str) -> bool,
-    ),
+    Choice(fn(&Scenario) -> &'static str, fn(&mut Scenario, &str)),
     Text(fn(&Scenario) -> String, fn(&mut Scenario, String)),
     Version(fn(&Scenario) -> (u8, u8), fn(&mut Scenario, (u8, u8))),
     Words(fn(&Scenario) -> Vec<String>, fn(&mut Scenario, Vec<String>)),
@@ -89,74 +91,91 @@ pub enum Value {
     Number(f64),
     Switch(bool),
     Text(String),
+    Version(u8, u8),
     Words(Vec<String>),
     Sizes(BTreeMap<String, u64>),
     Network(Option<Network>),
 }
 
-/// The number, with what is too small to mean anything taken for nought: so each value has one text, which reads as itself.
+/// The number, zero where it is tiny: so the text of each value reads as itself.
 fn rounded(number: f64) -> f64 {
     const SMALLEST: f64 = 1e-20;
     if number.abs() < SMALLEST { 0.0 } else { number }
 }
 
 impl Setting {
-    /// The value as text, the form that `set` reads.
+    /// The value as text, the form that `parse` reads.
     pub fn get(&self, scenario: &Scenario) -> String {
-        match self.value(scenario) {
-            Value::Whole(value) => value.to_string(),
-            Value::Number(value) => value.to_string(),
-            Value::Switch(value) => if value { "on" } else { "off" }.into(),
-            Value::Text(value) => value,
-            Value::Words(value) => value.join(","),
-            Value::Network(value) => value.map_or_else(String::new, |network| network.text()),
-            Value::Sizes(value) => {
-                let pairs: Vec<String> = value.iter().map(|(k, v)| format!("{k}={v}")).collect();
-                pairs.join(",")
-            }
-        }
+        self.value(scenario).to_string()
     }
 
     /// Reads the text and writes the field; a value that is not accepted leaves the scenario as it was.
-    pub fn set(&self, scenario: &mut Scenario, text: &str) -> Result<(), Problem> {
-        let text = text.trim();
-        let mut changed = scenario.clone();
-        if let Access::Network(_, write) = self.access {
-            // A network says itself which of its fields is wrong.
-            let network = (!text.is_empty()).then(|| Network::parse(text));
-            write(scenario, network.transpose()?);
-            return Ok(());
-        }
-        if self.write(&mut changed, text).is_none() || self.check(&changed).is_some() {
-            return Err(self.problem(text));
-        }
-        *scenario = changed;
+    pub fn set(&'static self, scenario: &mut Scenario, text: &str) -> Result<(), Problem> {
+        self.write(scenario, self.parse(text)?);
         Ok(())
     }
 
-    fn write(&self, scenario: &mut Scenario, text: &str) -> Option<()> {
-        match self.access {
-            Access::Whole(_, write) => {
-                let read = || whole(&quantity::plain(text, self.unit)?);
-                write(scenario, whole(text).or_else(read)?);
+    /// Reads a text as a value that the setting accepts.
+    pub fn parse(&'static self, text: &str) -> Result<Value, Problem> {
+        let text = text.trim();
+        let plain = || quantity::plain(text, self.unit);
+        let value = match self.value_type {
+            ValueType::Whole { .. } => whole(text).or_else(|| whole(&plain()?)).map(Value::Whole),
+            ValueType::Number { .. } => text
+                .parse()
+                .ok()
+                .or_else(|| plain()?.parse().ok())
+                .map(|number| Value::Number(rounded(number))),
+            ValueType::Switch => switch(text).map(Value::Switch),
+            ValueType::Choice(choices) => {
+                let mut ids = choices.iter().map(|choice| choice.id);
+                let id = ids.find(|id| *id == text);
+                id.map(|id| Value::Text(id.into()))
             }
-            Access::Number(_, write) => {
-                let read = || quantity::plain(text, self.unit)?.parse().ok();
-                write(scenario, rounded(text.parse().ok().or_else(read)?));
+            ValueType::Gpu | ValueType::Model => {
+                name(text).map(|name| Value::Text(self.resolve_alias(name)))
             }
-            Access::Switch(_, write) => write(scenario, switch(text)?),
-            Access::Choice(_, write) => return write(scenario, text).then_some(()),
-            Access::Text(_, write) => write(scenario, self.meant(name(text)?)),
-            Access::Version(_, write) => write(scenario, version(text)?),
-            Access::Words(_, write) => write(scenario, words(text)?),
-            Access::Sizes(_, write) => write(scenario, sizes(text)?),
-            Access::Network(_, write) => write(scenario, Some(Network::parse(text).ok()?)),
+            ValueType::Version { .. } => {
+                version(text).map(|(major, minor)| Value::Version(major, minor))
+            }
+            ValueType::Words => words(text).map(Value::Words),
+            ValueType::Sizes => sizes(text).map(Value::Sizes),
+            ValueType::Network => {
+                // A network says itself which of its fields is wrong.
+                let network = (!text.is_empty()).then(|| Network::parse(text));
+                return Ok(Value::Network(network.transpose()?));
+            }
+        };
+        match value {
+            Some(value) if self.accepts(&value) => Ok(value),
+            Some(_) => Err(self.out_of_range(text)),
+            None => Err(Problem::NotAccepted {
+                id: self,
+                given: shortened(text),
+            }),
         }
-        Some(())
     }
 
-    /// The catalogue's id where a text is another name of what stands there, such as a driver's of its card; else the text.
-    fn meant(&self, text: String) -> String {
+    /// Writes a value that `parse` returned.
+    pub fn write(&self, scenario: &mut Scenario, value: Value) {
+        match (self.access, value) {
+            (Access::Whole(_, write), Value::Whole(value)) => write(scenario, value),
+            (Access::Number(_, write), Value::Number(value)) => write(scenario, value),
+            (Access::Switch(_, write), Value::Switch(value)) => write(scenario, value),
+            (Access::Choice(_, write), Value::Text(id)) => write(scenario, &id),
+            (Access::Text(_, write), Value::Text(value)) => write(scenario, value),
+            (Access::Version(_, write), Value::Version(major, minor)) => {
+                write(scenario, (major, minor));
+            }
+            (Access::Words(_, write), Value::Words(value)) => write(scenario, value),
+            (Access::Sizes(_, write), Value::Sizes(value)) => write(scenario, value),
+            (Access::Network(_, write), Value::Network(value)) => write(scenario, value),
+            _ => {}
+        }
+    }
+
+    /// The catalogue's id where a text is an alias, such as the name that a driver reports; else the text.
+    fn resolve_alias(&self, text: String) -> String {
         let id = match self.value_type {
             ValueType::Gpu if catalog::gpu(&text).is_none() => {
                 catalog::gpu_named(&text).map(|gpu| gpu.id)
@@ -179,7 +198,7 @@ impl Setting {
             Access::Text(read, _) => Value::Text(read(scenario)),
             Access::Version(read, _) => {
                 let (major, minor) = read(scenario);
-                Value::Text(format!("{major}.{minor}"))
+                Value::Version(major, minor)
             }
             Access::Words(read, _) => Value::Words(read(scenario)),
             Access::Sizes(read, _) => Value::Sizes(read(scenario)),
@@ -187,12 +206,12 @@ impl Setting {
         }
     }
 
-    /// The value when nobody says otherwise, as text.
+    /// The default value, as text.
     pub fn default(&self) -> String {
         self.get(&Scenario::default())
     }
 
-    /// The first part of the path: where the setting stands in forms and files.
+    /// The first part of the path: the setting's section in forms and files.
     pub fn section(&self) -> &'static str {
         self.path.split('.').next().unwrap_or(self.path)
     }
@@ -226,32 +245,96 @@ impl Setting {
         }
     }
 
-    /// The problem of this value, where the scenario holds one that is not accepted.
-    pub fn check(&self, scenario: &Scenario) -> Option<Problem> {
-        let fine = match (self.value_type, self.value(scenario)) {
-            (ValueType::Whole { low, high }, Value::Whole(value)) => low <= value && value <= high,
-            (ValueType::Number { low, high }, Value::Number(value)) => {
-                low <= value && value <= high
+    /// The problem of the scenario's value, if it is not accepted.
+    pub fn check(&'static self, scenario: &Scenario) -> Option<Problem> {
+        let value = self.value(scenario);
+        (!self.accepts(&value)).then(|| self.out_of_range(&value.to_string()))
+    }
+
+    fn accepts(&self, value: &Value) -> bool {
+        match (self.value_type, value) {
+            (ValueType::Whole { low, high }, Value::Whole(value)) => (low..=high).contains(value),
+            (ValueType::Number { low, high }, Value::Number(value)) => (low..=high).contains(value),
+            (ValueType::Version { low, high }, Value::Version(major, minor)) => {
+                (low..=high).contains(&(*major, *minor))
             }
             (ValueType::Gpu | ValueType::Model, Value::Text(value)) => {
-                name(&value).as_ref() == Some(&value)
-            }
-            (ValueType::Version { low, high }, Value::Text(value)) => {
-                version(&value).is_some_and(|version| low <= version && version <= high)
+                name(value).as_ref() == Some(value)
             }
             (ValueType::Words, Value::Words(value)) => {
-                words(&value.join(",")).as_ref() == Some(&value)
+                words(&value.join(",")).as_ref() == Some(value)
             }
             (ValueType::Sizes, Value::Sizes(value)) => {
                 value.len() <= LONGEST_LIST
                     && value.iter().all(|(k, v)| is_key(k) && *v <= LARGEST_SIZE)
             }
             _ => true,
-        };
-        (!fine).then(|| self.problem(&self.get(scenario)))
+        }
     }
 
-    fn problem(&self, value: &str) -> Problem {
-        Problem::new(self.path, value, self.expected())
+    fn out_of_range(&'static self, given: &str) -> Problem {
+        let (id, given) = (self, shortened(given));
+        let (min, max) = match self.value_type {
+            ValueType::Whole { low, high } => (low.to_string(), high.to_string()),
+            ValueType::Number { low, high } => (low.to_string(), high.to_string()),
+            ValueType::Version { low, high } => (
+                Value::Version(low.0, low.1).to_string(),
+                Value::Version(high.0, high.1).to_string(),
+            ),
+            _ => return Problem::NotAccepted { id, given },
+        };
+        Problem::OutOfRange {
+            id,
+            given,
+            min,
+            max,
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole(value) => value.fmt(f),
+            Self::Number(value) => value.fmt(f),
+            Self::Switch(value) => f.write_str(if *value { "on" } else { "off" }),
+            Self::Text(value) => f.write_str(value),
+            Self::Version(major, minor) => write!(f, "{major}.{minor}"),
+            Self::Words(value) => f.write_str(&value.join(",")),
+            Self::Sizes(value) => {
+                let pairs: Vec<String> = value.iter().map(|(k, v)| format!("{k}={v}")).collect();
+                f.write_str(&pairs.join(","))
+            }
+            Self::Network(value) => match value {
+                Some(network) => f.write_str(&network.text()),
+                None => Ok(()),
+            },
+        }
+    }
+}
+
+impl PartialEq for Setting {
+    fn eq(&self, other: &Self) -> bool {
+        self.path == other.path
+    }
+}
+
+impl Eq for Setting {}
+
+impl PartialOrd for Setting {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Setting {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.path.cmp(other.path)
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.path)
     }
 }

@@ -1,6 +1,6 @@
-//! What a run trains its model to do: its loss, the models beside it, and what it samples.
+//! The training task: its loss, its reference or teacher model, and what it samples.
 
-use super::{BesideType, EvaluationOutput, LmHead, Objective, Reference, Sampler};
+use super::{EvaluationOutput, LmHead, Objective, Reference, ReferenceDtype, Sampler};
 
 #[derive(Clone, Debug, PartialEq)]
 #[expect(
@@ -13,7 +13,7 @@ pub struct Task {
     /// The share of a sample's tokens that have a label.
     pub labelled: f64,
     pub reference: Reference,
-    pub reference_type: BesideType,
+    pub reference_type: ReferenceDtype,
     /// A catalogue id.
     pub teacher: String,
     /// GKD learns from the student's own completions (`lmbda=1`).
@@ -31,7 +31,7 @@ pub struct Task {
     pub sampler: Sampler,
     /// The share of the card's memory that vLLM takes.
     pub vllm_share: f64,
-    /// vLLM lets its memory go while the model is trained.
+    /// vLLM releases its memory during training.
     pub vllm_sleep: bool,
     /// The head is cast to fp32 (`cast_lm_head_to_fp32`).
     pub fp32_head: bool,
@@ -49,7 +49,7 @@ impl Default for Task {
             head: LmHead::default(),
             labelled: 1.0,
             reference: Reference::default(),
-            reference_type: BesideType::default(),
+            reference_type: ReferenceDtype::default(),
             teacher: "qwen2.5-1.5b".into(),
             on_policy: false,
             prompt: 256,

@@ -1,4 +1,6 @@
-//! The parts of a scenario and what they are when nobody says otherwise.
+//! The sections of a scenario and their defaults.
+
+use std::num::NonZero;
 
 use std::collections::BTreeMap;
 
@@ -31,21 +33,21 @@ pub struct Hardware {
     pub gpus: u32,
     /// Over how many machines the GPUs are spread.
     pub nodes: u32,
-    /// What the driver reports, in MiB, where it is not the catalogue's; zero means the catalogue's.
-    pub memory_mib: u64,
-    /// NVIDIA's version of the instruction set, where it is not the catalogue's; zeros mean the catalogue's.
-    pub capability: (u8, u8),
-    /// GB/s, where they are not the catalogue's; zero means the catalogue's.
-    pub bandwidth: u64,
-    /// Dense 16-bit TFLOPS, where they are not the catalogue's; zero means the catalogue's.
-    pub tflops: u64,
+    /// What the driver reports, in MiB, in place of the catalogue's value.
+    pub memory_mib: Option<NonZero<u64>>,
+    /// NVIDIA's compute capability, in place of the catalogue's.
+    pub capability: Option<(u8, u8)>,
+    /// GB/s, in place of the catalogue's.
+    pub bandwidth: Option<NonZero<u64>>,
+    /// Dense 16-bit TFLOPS, in place of the catalogue's.
+    pub tflops: Option<NonZero<u64>>,
     pub os: Os,
     /// Whether the card also drives a display.
     pub display: bool,
 }
 
 impl Hardware {
-    /// GPUs of one machine where nobody says how many machines there are: those of NVIDIA's DGX and HGX boards.
+    /// GPUs per machine where `nodes` is not set: NVIDIA's DGX and HGX boards.
     pub const ON_A_MACHINE: u32 = 8;
 
     /// How many GPUs are on one machine.
@@ -86,8 +88,8 @@ pub struct Data {
     pub batch_max: u64,
     /// Short samples are joined until they fill the sequence.
     pub packing: bool,
-    /// Samples that one optimizer step should see; zero where any number will do.
-    pub global_batch: u64,
+    /// Samples that one optimizer step should see.
+    pub global_batch: Option<NonZero<u64>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -103,7 +105,7 @@ pub struct Training {
     pub fp8: bool,
     /// Inputs and weights of linear layers are rounded as if quantised (torchao's QAT).
     pub qat: bool,
-    /// In what linear layers multiply, beside fp8.
+    /// The low-precision recipe of linear layers (other than `fp8`).
     pub low_precision: LowPrecision,
     pub optimizer: Optimizer,
     pub attention: Attention,
@@ -137,13 +139,13 @@ pub struct Training {
     pub ema_on_host: bool,
     /// Learned tokens before each sample, which are all that is trained (prompt tuning).
     pub prompt_tokens: u64,
-    /// The width of the network that these come out of (p-tuning); zero where they are learned themselves.
+    /// The width of the network that these come out of (p-tuning); zero where the tokens are learned directly.
     pub prompt_hidden: u64,
     /// Norms are cast up to fp32 over a quantised base (`prepare_model_for_kbit_training` of PEFT).
     pub fp32_norms: bool,
     /// `zero_grad(set_to_none=True)`, PyTorch's default since 2.0.
     pub zero_to_none: bool,
-    /// `zero_grad()` stands between forward and backward: gradients live through the forward pass.
+    /// `zero_grad()` is called between forward and backward: gradients live through the forward pass.
     pub zero_late: bool,
     /// The model's output object is alive during backward.
     pub keep_outputs: bool,
@@ -170,12 +172,12 @@ pub struct Lora {
     pub exclude: Vec<String>,
     /// The blocks of OFT, BOFT and C3A; 0 for the method's own size.
     pub block: u64,
-    /// Modules whose path ends in one of these are kept, and a copy of each is trained whole.
+    /// Modules whose path ends in one of these are kept, and a copy of each is fully trained.
     pub modules_to_save: Vec<String>,
     /// The targets whose input IA3 scales; where empty, those that PEFT knows.
     pub feed_forward: Vec<String>,
     pub dropout: f64,
-    /// PEFT keeps adapters in fp32 unless told otherwise.
+    /// Adapters in fp32 over a 16-bit base, PEFT's default.
     pub fp32_adapters: bool,
 }
 
@@ -208,7 +210,7 @@ pub struct Parallel {
     pub wrap: Wrap,
     /// FSDP gathers weights again for backward.
     pub reshard: bool,
-    /// Between forward and backward weights are sharded over so many GPUs; zero stands for all.
+    /// Over how many GPUs weights are sharded between forward and backward; zero is all.
     pub reshard_to: u32,
     /// The root, which backward needs first, is resharded too.
     pub reshard_root: bool,
@@ -217,7 +219,7 @@ pub struct Parallel {
     pub reduce_dtype: PolicyType,
     /// Four-bit weights are stored in a floating type, so that they can be sharded.
     pub shard_quantized: bool,
-    /// How many units FSDP gathers ahead when told to; zero leaves it to its default.
+    /// How many units FSDP prefetches; zero is its default.
     pub prefetch_forward: u32,
     pub prefetch_backward: u32,
     /// Gradients are reduced after each micro-batch, not once a step.
@@ -239,9 +241,9 @@ pub struct Parallel {
     pub zero_live: u64,
     pub zero_reuse: u64,
     pub zero_subgroup: u64,
-    /// Whether ZeRO reduces while backward goes on.
+    /// Whether ZeRO overlaps reduction with backward.
     pub zero_overlap: Toggle,
-    /// ZeRO copies gradients behind each other as they come.
+    /// ZeRO copies gradients into a contiguous buffer as they are produced.
     pub zero_contiguous: bool,
     /// ZeRO's master weights, their gradients and states are in bf16.
     pub zero_bf16_master: bool,
@@ -252,8 +254,8 @@ pub struct Parallel {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stack {
     pub trainer: Trainer,
-    /// Zeros mean the newest that the catalogue knows.
-    pub trainer_version: (u8, u8),
+    /// `None` is the newest that the catalogue knows.
+    pub trainer_version: Option<(u8, u8)>,
     /// PyTorch's version, major and minor.
     pub torch: (u8, u8),
     pub transformers: (u8, u8),
@@ -266,16 +268,13 @@ pub struct Stack {
 pub struct Runtime {
     /// `expandable_segments:True` in the allocator's settings.
     pub expandable_segments: bool,
-    /// MiB; zero sets none.
-    pub max_split_size_mb: u64,
-    /// Zero turns it off.
-    pub garbage_collection_threshold: f64,
-    /// Zero leaves it off.
-    pub roundup_power2_divisions: u32,
-    /// One sets no limit.
-    pub memory_fraction: f64,
-    /// In use on the card and not PyTorch's, where it was measured, in MiB; zero takes the catalogue's.
-    pub outside_mib: u64,
+    pub max_split_size_mb: Option<NonZero<u64>>,
+    pub garbage_collection_threshold: Option<f64>,
+    pub roundup_power2_divisions: Option<NonZero<u32>>,
+    /// The share of the GPU that the allocator may reserve.
+    pub memory_fraction: Option<f64>,
+    /// MiB in use on the GPU outside PyTorch, as measured; in place of the catalogue's.
+    pub outside_mib: Option<NonZero<u64>>,
     /// What a run was measured to allocate beyond its prediction, in MiB.
     pub kept_mib: u64,
     pub workers: u32,
@@ -284,10 +283,10 @@ pub struct Runtime {
     pub pin_memory: bool,
     /// The data set, where all of it is loaded.
     pub dataset_gib: f64,
-    /// Zero where nothing is evaluated.
-    pub eval_batch: u64,
-    /// Optimizer steps; zero where a share of an epoch is meant.
-    pub eval_every: u64,
+    /// `None` where nothing is evaluated.
+    pub eval_batch: Option<NonZero<u64>>,
+    /// Optimizer steps between evaluations, in place of a share of an epoch.
+    pub eval_every: Option<NonZero<u64>>,
     /// The share of an epoch between evaluations, where no steps are given.
     pub eval_interval: f64,
     /// Samples that one GPU evaluates; zero where not known.
@@ -296,12 +295,11 @@ pub struct Runtime {
     pub eval_limit: f64,
     /// Bytes of each evaluated sample that stay on the GPU until the run ends.
     pub eval_keeps: u64,
-    /// Zero where not known.
-    pub epochs: u64,
-    /// Optimizer steps; zero where nothing is saved.
-    pub save_every: u64,
-    /// Zero keeps all.
-    pub save_keep: u64,
+    pub epochs: Option<NonZero<u64>>,
+    /// Optimizer steps between checkpoints; `None` where nothing is saved.
+    pub save_every: Option<NonZero<u64>>,
+    /// How many checkpoints are kept; `None` keeps all.
+    pub save_keep: Option<NonZero<u64>>,
 }
 
 impl Model {
@@ -350,10 +348,10 @@ impl Default for Hardware {
             gpu: "rtx-4090".into(),
             gpus: 1,
             nodes: 1,
-            memory_mib: 0,
-            capability: (0, 0),
-            bandwidth: 0,
-            tflops: 0,
+            memory_mib: None,
+            capability: None,
+            bandwidth: None,
+            tflops: None,
             os: Os::default(),
             display: false,
         }
@@ -381,7 +379,7 @@ impl Default for Data {
             samples: 0,
             batch_max: 0,
             packing: false,
-            global_batch: 0,
+            global_batch: None,
         }
     }
 }
@@ -428,11 +426,11 @@ impl Lora {
     /// How large the blocks are that it turns or multiplies by.
     pub fn block(&self) -> u64 {
         match (self.block, self.method) {
-            // `boft_block_size`, C3A's `block_size` and `oft_block_size` where nothing else is asked for.
+            // `boft_block_size`, C3A's `block_size` and `oft_block_size` by default.
             (0, AdapterMethod::Boft) => 4,
             (0, AdapterMethod::C3a) => 256,
             (0, _) => 32,
-            (asked, _) => asked,
+            (block, _) => block,
         }
     }
 }
@@ -459,7 +457,7 @@ impl Default for Stack {
     fn default() -> Self {
         Self {
             trainer: Trainer::default(),
-            trainer_version: (0, 0),
+            trainer_version: None,
             torch: (2, 15),
             transformers: (5, 23),
             peft: (0, 21),
@@ -516,7 +514,7 @@ impl Parallel {
 }
 
 impl Parallel {
-    /// Whether a pipeline's backward comes in two parts, of inputs and later of weights.
+    /// Whether a pipeline's backward is split in two: input gradients first, weight gradients later.
     pub const fn splits_backward(&self) -> bool {
         let in_parts = matches!(
             self.schedule,
@@ -530,25 +528,25 @@ impl Default for Runtime {
     fn default() -> Self {
         Self {
             expandable_segments: false,
-            max_split_size_mb: 0,
-            garbage_collection_threshold: 0.0,
-            roundup_power2_divisions: 0,
-            memory_fraction: 1.0,
-            outside_mib: 0,
+            max_split_size_mb: None,
+            garbage_collection_threshold: None,
+            roundup_power2_divisions: None,
+            memory_fraction: None,
+            outside_mib: None,
             kept_mib: 0,
             workers: 0,
             prefetch: 2,
             pin_memory: false,
             dataset_gib: 0.0,
-            eval_batch: 0,
-            eval_every: 0,
+            eval_batch: None,
+            eval_every: None,
             eval_interval: 1.0,
             eval_samples: 0,
             eval_limit: 1.0,
             eval_keeps: 0,
-            epochs: 0,
-            save_every: 0,
-            save_keep: 0,
+            epochs: None,
+            save_every: None,
+            save_keep: None,
         }
     }
 }

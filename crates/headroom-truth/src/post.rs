@@ -3,8 +3,8 @@
 use super::knobs::Knobs;
 use super::record::refuse;
 use headroom_scenario::{
-    AdapterMethod, BesideType, Data, EvaluationOutput, Kernels, LmHead, Objective, Optimizer,
-    Precision, Reference, Sampler, Task, Training,
+    AdapterMethod, Data, EvaluationOutput, Kernels, LmHead, Objective, Optimizer, Precision,
+    Reference, ReferenceDtype, Sampler, Task, Training,
 };
 
 /// The precision of weights kept in one type under autocast to another.
@@ -144,12 +144,12 @@ pub fn task(knobs: &Knobs, has_adapters: bool) -> Result<Task, String> {
             Reference::Copy
         },
         reference_type: match knobs.ref_dtype.as_str() {
-            "bf16" => BesideType::Bf16,
-            "fp32" => BesideType::Fp32,
+            "bf16" => ReferenceDtype::Bf16,
+            "fp32" => ReferenceDtype::Fp32,
             // By name a reference is loaded in fp32.
-            _ if samples => BesideType::Fp32,
-            _ if objective.has_teacher() => BesideType::Bf16,
-            _ => BesideType::Same,
+            _ if samples => ReferenceDtype::Fp32,
+            _ if objective.has_teacher() => ReferenceDtype::Bf16,
+            _ => ReferenceDtype::Same,
         },
         teacher: knobs.teacher["model"].as_str().unwrap_or_default().into(),
         on_policy: args.lmbda >= 1.0 || args.seq_kd,

@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, Refusal};
 use super::args::Args;
-use headroom_scenario::{Problem, nearest};
+use headroom_scenario::{NameKind, Problem};
 
 /// One command.
 pub(super) struct Command {
@@ -39,7 +39,7 @@ impl Command {
                     None => (flag, None),
                 };
                 let Some(option) = self.options.iter().find(|option| option.name == name) else {
-                    return Err(self.unknown_option(argument, name));
+                    return Err(self.unknown_option(argument));
                 };
                 let value = value.or_else(|| rest.next().cloned());
                 let expected = || format!("{} after it", option.value);
@@ -62,17 +62,14 @@ impl Command {
         Ok(args)
     }
 
-    fn unknown_option(&self, given: &str, name: &str) -> Problem {
+    fn unknown_option(&self, given: &str) -> Problem {
         let names = self.options.iter().map(|option| option.name);
-        let names: Vec<&str> = names.chain(["json", "help"]).collect();
-        let expected = match nearest(name, names.iter().copied()) {
-            Some(near) => format!("a known option; did you mean --{near}?"),
-            None => {
-                let all: Vec<String> = names.iter().map(|name| format!("--{name}")).collect();
-                format!("one of {}", all.join(", "))
-            }
-        };
-        Problem::new("option", given, expected)
+        let names = names
+            .chain(["json", "help"])
+            .map(|name| format!("--{name}"));
+        let names: Vec<String> = names.collect();
+        let names = names.iter().map(String::as_str);
+        Problem::unknown_name(NameKind::Option, "option", given, names)
     }
 
     /// The command line in the short form of the help.

@@ -1,5 +1,7 @@
 //! Commands that predict: `estimate` and `fit`.
 
+use std::num::NonZero;
+
 use super::answer::{Answer, Refusal, band, name};
 use super::args::Args;
 use super::{ranks, what};
@@ -7,11 +9,12 @@ use headroom_advice as strategy;
 use headroom_base::document::Document;
 use headroom_base::units::Bytes;
 use headroom_core::estimate::{Band, Disk, Doubt, Estimate, Fit, Host, Prediction, SmallestCard};
-use headroom_scenario::{Scenario, stack};
+use headroom_scenario::resolve::{self, Assumption, StackDefault};
+use headroom_scenario::{Resolved, Scenario};
 
 pub(super) fn estimate(args: &Args) -> Result<Answer, Refusal> {
-    let scenario = what::scenario(args)?;
-    let prediction = Prediction::new(scenario);
+    let resolved = what::resolved(args.positional(0), args)?;
+    let prediction = Prediction::new(resolved.scenario.clone());
     let scenario = prediction.scenario();
     let estimate = prediction.estimate()?;
     let card = prediction.smallest_card()?;
@@ -21,11 +24,12 @@ pub(super) fn estimate(args: &Args) -> Result<Answer, Refusal> {
         .with("host", of_host(&estimate.host))
         .with("disk", of_disk(&estimate.disk))
         .with("batch", batch(scenario))
+        .with("assumptions", assumptions(&resolved))
         .with("defaults", defaults(scenario))
         .with("warnings", warnings.clone());
     let ranks = prediction.ranks()?;
     let document = ranks::in_document(document, scenario, ranks);
-    let mut text = text(scenario, estimate, card.as_ref());
+    let mut text = text(&resolved, estimate, card.as_ref());
     text.push_str(&ranks::table(scenario, ranks));
     let typical = prediction.typical()?;
     if let Some(typical) = typical {
@@ -159,33 +163,50 @@ fn of_doubt(doubt: &Doubt) -> Document {
         .with("settled_by", doubt.settled_by)
 }
 
-/// The defaults of the software.
+/// The values that nobody gave, and their sources.
+fn assumptions(resolved: &Resolved) -> Document {
+    let row = |assumption: Assumption| {
+        Document::new()
+            .with("setting", assumption.setting.path)
+            .with("value", assumption.value.to_string())
+            .with("origin", assumption.origin.to_string())
+    };
+    let all = resolve::assumptions(resolved).into_iter();
+    Document::List(all.map(row).collect())
+}
+
+/// Defaults of the software stack, in effect or not.
 fn defaults(scenario: &Scenario) -> Document {
-    let row = |default: &stack::Brought| {
-        let (major, minor) = default.version;
+    let row = |default: &StackDefault| {
         let sources: Vec<String> = default.fact.sources().map(String::from).collect();
         Document::new()
             .with("field", default.setting.path)
-            .with("value", default.value)
-            .with("from", format!("{} {major}.{minor}", default.stack.name))
-            .with("holds", default.holds)
+            .with("value", default.value.to_string())
+            .with("from", default.library.to_string())
+            .with("holds", default.in_effect)
             .with("sources", sources)
             .with("note", default.fact.note)
     };
-    Document::List(stack::brought(scenario).iter().map(row).collect())
+    let all = resolve::stack_defaults(scenario);
+    Document::List(all.iter().map(row).collect())
 }
 
-fn text(scenario: &Scenario, estimate: &Estimate, card: Option<&SmallestCard>) -> String {
+fn text(resolved: &Resolved, estimate: &Estimate, card: Option<&SmallestCard>) -> String {
+    let scenario = &resolved.scenario;
     let Scenario {
         hardware, model, ..
     } = scenario;
     let mut text = format!(
-        "{} on {} × {}: {}\n\n",
+        "{} on {} × {}: {}\n",
         model.id,
         hardware.gpus,
         hardware.gpu,
         verdict(estimate)
     );
+    if let Some(assumed) = resolve::in_words(resolved) {
+        text.push_str(&format!("assuming {assumed}\n"));
+    }
+    text.push('\n');
     let rows = [
         (
             "allocated",
@@ -218,7 +239,7 @@ fn text(scenario: &Scenario, estimate: &Estimate, card: Option<&SmallestCard>) -
         if card.runs == Some(true) && estimate.fits == Some(false) && !grows {
             text.push_str(
                 "the steps still run on this GPU: when cudaMalloc fails, the allocator frees its cache and retries, which \
-                 stalls the GPU each time\n",
+                 stops the card each time\n",
             );
         }
     }
@@ -245,16 +266,6 @@ fn text(scenario: &Scenario, estimate: &Estimate, card: Option<&SmallestCard>) -
         "\neffective batch (micro-batch × accumulation × replicas): {}\n",
         scenario.batch()
     ));
-    for default in stack::brought(scenario)
-        .iter()
-        .filter(|default| default.holds)
-    {
-        let (major, minor) = default.version;
-        text.push_str(&format!(
-            "{} {} is the default of {} {major}.{minor}\n",
-            default.setting.path, default.value, default.stack.name
-        ));
-    }
     text.push_str(&host_and_disk(scenario, estimate));
     if let Some(usable) = estimate
         .usable
@@ -287,8 +298,12 @@ fn text(scenario: &Scenario, estimate: &Estimate, card: Option<&SmallestCard>) -
 fn corrected(scenario: &Scenario) -> String {
     let runtime = &scenario.runtime;
     let parts = [
-        ("outside", runtime.outside_mib, "outside PyTorch"),
-        ("kept", runtime.kept_mib, "beyond the prediction"),
+        (
+            "outside",
+            runtime.outside_mib.map_or(0, NonZero::get),
+            "outside PyTorch",
+        ),
+        ("kept", runtime.kept_mib, "kept beyond the prediction"),
     ];
     let set = parts.iter().filter(|(_, mib, _)| *mib > 0);
     let (mut said, mut back) = (Vec::new(), Vec::new());
@@ -353,8 +368,8 @@ fn host_and_disk(scenario: &Scenario, estimate: &Estimate) -> String {
         Disk::format(scenario.stack.trainer, scenario.training.lora.is_some())
     ));
     text.push_str(&match (disk.count, disk.total) {
-        (Some(count), Some(total)) if scenario.runtime.save_keep > 0 => {
-            format!("disk: {count} checkpoints while the next is written: {total}\n")
+        (Some(count), Some(total)) if scenario.runtime.save_keep.is_some() => {
+            format!("disk: {count} at once while the next is written: {total}\n")
         }
         (Some(count), Some(total)) => {
             format!("disk: all checkpoints are kept, {count} per epoch: {total}\n")

@@ -3,7 +3,7 @@
 use super::answer::{Answer, Refusal};
 use super::args::Args;
 use headroom_base::document::Document;
-use headroom_scenario::{Problem, nearest};
+use headroom_scenario::{NameKind, Problem};
 use headroom_systems::guide::{self, Claim, Finding, Guide, Knob};
 
 pub(super) fn guide(args: &Args) -> Result<Answer, Refusal> {
@@ -11,11 +11,7 @@ pub(super) fn guide(args: &Args) -> Result<Answer, Refusal> {
     let found = guide::find(id).and_then(|guide| Some((guide, guide.variants()?)));
     let Some((guide, variants)) = found else {
         let ids = guide::all().iter().map(|guide| guide.preset);
-        let expected = match nearest(id, ids.clone()) {
-            Some(near) => format!("a preset with a guide; did you mean {near}?"),
-            None => format!("one of {}", ids.collect::<Vec<_>>().join(", ")),
-        };
-        return Err(Problem::new("PRESET", id, expected).into());
+        return Err(Problem::unknown_name(NameKind::Guide, "PRESET", id, ids).into());
     };
     let mut text = format!("{}\n\n", guide.document);
     let mut claims = Vec::new();

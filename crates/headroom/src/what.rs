@@ -5,12 +5,14 @@ use std::io::Read;
 use super::answer::Refusal;
 use super::args::Args;
 use headroom_base::document::{Document, json, toml, yaml};
-use headroom_base::order::sorted;
 use headroom_catalog as catalog;
 use headroom_core::estimate::Prediction;
 use headroom_io::import::recorded;
 use headroom_scenario::share;
-use headroom_scenario::{Problem, Scenario, document, nearest, one_of, presets, settings, stack};
+use headroom_scenario::{
+    Draft, NameKind, Origin, Problem, Resolved, Scenario, document, presets, resolve::resolve,
+    settings,
+};
 
 /// The largest scenario file that is read, in bytes.
 const LARGEST_FILE: usize = 1 << 20;
@@ -22,34 +24,31 @@ pub(super) fn scenario(args: &Args) -> Result<Scenario, Refusal> {
 
 /// As `scenario`, for a name given elsewhere.
 pub(super) fn named(what: &str, args: &Args) -> Result<Scenario, Refusal> {
-    let (mut scenario, mut problems) = load(what)?;
-    // What brings defaults to other fields comes before them.
-    let place = |name: &str| settings::named(name.trim()).map_or(u8::MAX, stack::place);
-    let changes = args
-        .all("set")
-        .map(|change| change.split_once('=').ok_or(change));
-    let changes = sorted(changes, |a, b| {
-        let place =
-            |change: &Result<(&str, &str), &str>| change.map_or(u8::MAX, |(name, _)| place(name));
-        place(a).cmp(&place(b))
-    });
-    for change in changes {
-        let set = match change {
-            Ok((name, value)) => match settings::named(name.trim()) {
-                Some(setting) => stack::choose(setting, &mut scenario, value),
+    Ok(resolved(what, args)?.scenario)
+}
+
+/// The same with the origin of every value.
+pub(super) fn resolved(what: &str, args: &Args) -> Result<Resolved, Refusal> {
+    let (mut draft, mut problems) = load(what)?;
+    for change in args.all("set") {
+        let set = match change.split_once('=') {
+            Some((name, value)) => match settings::named(name.trim()) {
+                Some(setting) => draft.change(setting, value),
                 None => Err(settings::unknown(name.trim(), value)),
             },
-            Err(change) => Err(Problem::new("--set", change, "path=value")),
+            None => Err(Problem::new("--set", change, "path=value")),
         };
         problems.extend(set.err());
     }
-    for problem in scenario.check() {
+    let resolved = resolve(&draft);
+    let found = resolved.problems.iter().cloned();
+    for problem in found.chain(resolved.scenario.check()) {
         if !problems.contains(&problem) {
             problems.push(problem);
         }
     }
     if problems.is_empty() {
-        Ok(scenario)
+        Ok(resolved)
     } else {
         Err(problems.into())
     }
@@ -61,23 +60,27 @@ pub(super) fn warnings(prediction: &Prediction) -> Vec<String> {
     all.map(|problem| format!("warning: {problem}")).collect()
 }
 
-fn load(what: &str) -> Result<(Scenario, Vec<Problem>), Refusal> {
+fn load(what: &str) -> Result<(Draft, Vec<Problem>), Refusal> {
     if let Some(preset) = presets::find(what) {
-        return Ok((preset.scenario(), Vec::new()));
+        return Ok((preset.draft(), Vec::new()));
     }
-    if let Some(model) = catalog::model_named(what) {
-        return Ok((Scenario::of_model(model), Vec::new()));
+    if catalog::model_named(what).is_some() {
+        let mut draft = Draft::default();
+        if let Some(model) = settings::find("model.id") {
+            draft.read(model, what, Origin::User);
+        }
+        return Ok((draft, Vec::new()));
     }
     if what.contains("#v=") || what.starts_with("v=") {
         let opened = share::read(what);
-        return Ok((opened.scenario, opened.problems));
+        return Ok((opened.draft, opened.problems));
     }
     let document = parse(&text(what)?)?;
     if recorded::recognises(&document) {
         let imported = recorded::read(&document);
-        return Ok((imported.scenario, imported.problems));
+        return Ok((imported.draft, imported.problems));
     }
-    Ok(document::read(&document))
+    Ok(document::draft(&document))
 }
 
 /// The document in a file's text: JSON where it begins like an object, TOML where it begins like that, else YAML.
@@ -116,13 +119,9 @@ pub(super) fn text(what: &str) -> Result<String, Refusal> {
 }
 
 fn missing(what: &str, error: &std::io::Error) -> Problem {
+    if error.kind() != std::io::ErrorKind::NotFound {
+        return Problem::new("WHAT", what, format!("a readable file ({error})"));
+    }
     let presets = presets::all().iter().map(|preset| preset.id);
-    let near = nearest(what, presets).map(String::from);
-    let expected = match near.or_else(|| one_of(&catalog::models_near(what))) {
-        Some(near) => format!("a preset, a model, a file or -; did you mean {near}?"),
-        None => format!(
-            "a preset (`headroom presets` lists them), a model (`headroom catalog models`), a file or - ({error})"
-        ),
-    };
-    Problem::new("WHAT", what, expected)
+    Problem::unknown_name(NameKind::Run, "WHAT", what, presets)
 }

@@ -1,5 +1,7 @@
 //! Corrects predictions by the difference between a measured run and its prediction.
 
+use std::num::NonZero;
+
 use super::Log;
 use headroom_base::units::Bytes;
 use headroom_scenario::Scenario;
@@ -41,7 +43,7 @@ impl Calibration {
         let mut corrected = scenario.clone();
         corrected.runtime.kept_mib = mib(self.kept());
         if let Some(outside) = self.outside {
-            corrected.runtime.outside_mib = mib(outside);
+            corrected.runtime.outside_mib = NonZero::new(mib(outside));
         }
         corrected
     }
@@ -51,7 +53,7 @@ impl Calibration {
 pub fn uncorrected(scenario: &Scenario) -> Scenario {
     let mut plain = scenario.clone();
     plain.runtime.kept_mib = 0;
-    plain.runtime.outside_mib = 0;
+    plain.runtime.outside_mib = None;
     plain
 }
 
@@ -72,7 +74,7 @@ mod tests {
         let runtime = found.correct(&Scenario::default()).runtime;
         assert_eq!(
             (runtime.kept_mib, runtime.outside_mib),
-            (kept, outside),
+            (kept, NonZero::new(outside)),
             "{log}"
         );
     }

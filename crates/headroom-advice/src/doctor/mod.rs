@@ -30,6 +30,8 @@ pub use ranks::RankFailure;
 pub use signs::{Activity, NcclError, Signs};
 pub use tables::{Smi, SmiCard, SmiProcess, Summary};
 
+use std::num::NonZero;
+
 use serde::Serialize;
 
 use headroom_base::units::Bytes;
@@ -108,8 +110,8 @@ pub struct Replayed {
 impl PredictedUsage {
     pub fn of(scenario: &Scenario, estimate: &Estimate) -> Self {
         Self {
-            eval_every: scenario.runtime.eval_every,
-            save_every: scenario.runtime.save_every,
+            eval_every: scenario.runtime.eval_every.map_or(0, NonZero::get),
+            save_every: scenario.runtime.save_every.map_or(0, NonZero::get),
             ..Self::from(estimate)
         }
     }

@@ -125,10 +125,7 @@ pub(super) fn less(
 }
 
 pub(super) fn has_bf16(scenario: &Scenario) -> bool {
-    match scenario.hardware.capability {
-        (0, 0) => Case::of(scenario).gpu.is_none_or(|gpu| gpu.bf16),
-        has => has >= (8, 0),
-    }
+    Case::of(scenario).has((8, 0), |gpu| gpu.bf16)
 }
 
 pub(super) fn nvidia(scenario: &Scenario) -> bool {

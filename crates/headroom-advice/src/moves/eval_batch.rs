@@ -1,5 +1,7 @@
 //! Evaluation batches no larger than in training.
 
+use std::num::NonZero;
+
 use super::{Cost, Group, Move, with};
 
 pub const MOVE: Move = Move {
@@ -16,10 +18,11 @@ pub const MOVE: Move = Move {
     caveat: "Metrics averaged over batches give a smaller last batch the same weight as the others.",
     code: "DataLoader(validation, batch_size=micro_batch)",
     apply: |run| {
-        let large = run.runtime.eval_batch > run.data.micro_batch;
+        let batch = NonZero::new(run.data.micro_batch);
+        let large = run.runtime.eval_batch > batch;
         large.then(|| {
             with(run, |changed| {
-                changed.runtime.eval_batch = changed.data.micro_batch;
+                changed.runtime.eval_batch = batch;
             })
         })
     },

@@ -22,7 +22,7 @@ pub const MOVE: Move = Move {
         let possible = whole
             && run.parallel.comm_hook == CommHook::None
             && !training.optimizer_in_backward
-            && !training.optimizer.uses_gradients_up()
+            && !training.optimizer.consumes_gradients()
             && training.accumulation == 1
             && !training.clip
             && training.precision != Precision::AmpFp16

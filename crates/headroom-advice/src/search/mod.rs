@@ -83,7 +83,7 @@ pub struct Found {
 
 /// What the run's evaluations leave behind by the end.
 fn grown(scenario: &Scenario) -> Bytes {
-    Growth::of(scenario).map_or(Bytes::ZERO, |growth| growth.after(growth.epochs))
+    Growth::of(scenario).map_or(Bytes::ZERO, Growth::by_the_end)
 }
 
 impl Search {

@@ -51,15 +51,11 @@ pub(super) fn estimate(case: &Case, run: &Run, peaks: &Peaks) -> Result<Estimate
     let device = device::band(case, reserved);
     let usable = device::usable(case);
     let growth = Growth::of(scenario);
-    let grown = growth.map_or(Bytes::ZERO, |growth| growth.after(growth.epochs));
+    let grown = growth.map_or(Bytes::ZERO, Growth::by_the_end);
     let full_in_epoch = growth.zip(usable).and_then(|(growth, usable)| {
         let epoch = growth.full_in(usable.saturating_sub(device.expected))?;
-        let last = if growth.epochs == 0 {
-            u64::MAX
-        } else {
-            growth.epochs
-        };
-        (epoch <= last).then_some(epoch)
+        let last = growth.epochs;
+        last.is_none_or(|last| epoch <= last.get()).then_some(epoch)
     });
     let breakdown = largest_first(with_rest(
         by_category(&run.trace, &alive),

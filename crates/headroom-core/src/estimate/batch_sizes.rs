@@ -27,8 +27,8 @@ pub(super) fn steps<'a>(
     let scenario = case.scenario;
     let edges = edges(case);
     let warm_up = if scenario.hardware.gpus > 1 { 2 } else { 1 };
-    let interludes = scenario.runtime.eval_batch > 0 || resume::on_device(scenario);
-    StepSequence::record(batch_sizes(case, count), warm_up, &mut |size, read| {
+    let interludes = scenario.runtime.eval_batch.is_some() || resume::on_device(scenario);
+    StepSequence::record(batch_sizes(&case, count), warm_up, &mut |size, read| {
         let alike = SizeDistribution::of(&scenario.data).is_none();
         if alike && !interludes && edges.is_none() && size == scenario.data.sequence {
             read(&first_steps()?.trace);
@@ -177,6 +177,8 @@ pub fn sized(case: &Case, edges: Option<&str>, size: u64) -> Scenario {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZero;
+
     use super::*;
     use crate::estimate::{Prediction, estimate};
     use headroom_base::units::Bytes;
@@ -253,7 +255,7 @@ mod tests {
         let context = estimate(&scenario).unwrap();
         let outside = context.device.expected - context.reserved.expected;
         let enough = (free.allocated() + outside).scale(0.8).get() / Bytes::mib(1).get();
-        scenario.hardware.memory_mib = enough;
+        scenario.hardware.memory_mib = NonZero::new(enough);
         let tight = replayed(&scenario, 60, own_card(&Case::of(&scenario)));
         let (step, oom) = tight.failure.unwrap();
         assert_eq!(tight.steps.len(), step);

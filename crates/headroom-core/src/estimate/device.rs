@@ -31,7 +31,8 @@ pub fn band(case: &Case, reserved: Band) -> Band {
 /// Each overhead on top of the predicted reserved memory.
 pub fn overheads(case: &Case) -> Vec<NamedOverhead> {
     let mut parts = outside(case);
-    let kept = measured(case.scenario.runtime.kept_mib);
+    let kept = Some(case.scenario.runtime.kept_mib).filter(|mib| *mib > 0);
+    let kept = kept.map(|mib| Overhead::measured(Bytes::mib(mib)));
     parts.extend(kept.map(|overhead| NamedOverhead {
         what: "measured beyond the prediction",
         overhead,
@@ -39,15 +40,11 @@ pub fn overheads(case: &Case) -> Vec<NamedOverhead> {
     parts
 }
 
-/// A measured number of MiB; 0 means not measured.
-fn measured(mib: u64) -> Option<Overhead> {
-    (mib > 0).then(|| Overhead::measured(Bytes::mib(mib)))
-}
-
-/// Memory outside torch's allocator: as measured, else from the catalogue.
+/// What is in use outside torch's allocator: as measured, else as the catalogue has it.
 fn outside(case: &Case) -> Vec<NamedOverhead> {
-    if let Some(overhead) = measured(case.scenario.runtime.outside_mib) {
-        let what = "outside PyTorch (measured)";
+    if let Some(mib) = case.scenario.runtime.outside_mib {
+        let overhead = Overhead::measured(Bytes::mib(mib.get()));
+        let what = "outside PyTorch, as measured";
         return vec![NamedOverhead { what, overhead }];
     }
     let process = Process {
@@ -78,10 +75,9 @@ pub fn overhead(case: &Case) -> Bytes {
 /// allocator.
 pub fn usable(case: &Case) -> Option<Bytes> {
     let left = left(case)?;
-    let fraction = case.scenario.runtime.memory_fraction;
-    if fraction >= 1.0 {
+    let Some(fraction) = case.scenario.runtime.memory_fraction else {
         return Some(left);
-    }
+    };
     let allowed = total(case)?.scale(fraction.max(0.0));
     let outside = outside(case)
         .into_iter()
@@ -92,8 +88,8 @@ pub fn usable(case: &Case) -> Option<Bytes> {
 /// The memory that the driver and the desktop leave to programs.
 pub fn left(case: &Case) -> Option<Bytes> {
     let hardware = &case.scenario.hardware;
-    // The measured overhead includes the desktop.
-    let desktop = if hardware.display && case.scenario.runtime.outside_mib == 0 {
+    // What was measured outside PyTorch has the desktop in it.
+    let desktop = if hardware.display && case.scenario.runtime.outside_mib.is_none() {
         catalog::desktop(case.gpu, hardware.os).expected
     } else {
         Bytes::ZERO
@@ -104,8 +100,8 @@ pub fn left(case: &Case) -> Option<Bytes> {
 /// The GPU's total memory.
 pub(super) fn total(case: &Case) -> Option<Bytes> {
     match case.scenario.hardware.memory_mib {
-        0 => case.gpu?.usable_bytes(case.scenario.hardware.os),
-        mib => Some(Bytes::mib(mib)),
+        None => case.gpu?.usable_bytes(case.scenario.hardware.os),
+        Some(mib) => Some(Bytes::mib(mib.get())),
     }
 }
 

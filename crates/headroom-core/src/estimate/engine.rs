@@ -1,5 +1,7 @@
 //! The only way from a case to the engine: its network, its machine and its runs.
 
+use std::num::NonZero;
+
 use std::rc::Rc;
 
 use super::{Unsupported, device, implementations, resume, software, vllm};
@@ -89,7 +91,7 @@ impl<'a> Engine<'a> {
 
     fn with_interludes(&self, steps: RunPlan) -> RunPlan {
         RunPlan {
-            evaluation: self.scenario.runtime.eval_batch,
+            evaluation: self.scenario.runtime.eval_batch.map_or(0, NonZero::get),
             resumes: resume::on_device(self.scenario),
             ..steps
         }

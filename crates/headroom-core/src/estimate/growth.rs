@@ -1,5 +1,7 @@
 //! Memory that grows with every evaluation, and the epoch in which it fills the GPU.
 
+use std::num::NonZero;
+
 use headroom_base::units::Bytes;
 use headroom_scenario::Scenario;
 
@@ -8,8 +10,8 @@ use headroom_scenario::Scenario;
 pub struct Growth {
     pub per_evaluation: Bytes,
     pub evaluations_per_epoch: u64,
-    /// Epochs of the whole run; zero if unknown.
-    pub epochs: u64,
+    /// Of the run.
+    pub epochs: Option<NonZero<u64>>,
 }
 
 impl Growth {
@@ -18,10 +20,7 @@ impl Growth {
         let (data, runtime) = (&scenario.data, &scenario.runtime);
         let limit = runtime.eval_limit.max(0.0);
         let samples = if limit > 1.0 {
-            let batch = match runtime.eval_batch {
-                0 => data.micro_batch,
-                batch => batch,
-            };
+            let batch = runtime.eval_batch.map_or(data.micro_batch, NonZero::get);
             batch.saturating_mul(limit as u64).min(runtime.eval_samples)
         } else {
             (runtime.eval_samples as f64 * limit) as u64
@@ -29,8 +28,8 @@ impl Growth {
         let per_evaluation = Bytes::new(runtime.eval_keeps.saturating_mul(samples));
         let steps = data.samples / scenario.effective_batch().max(1);
         let evaluations_per_epoch = match runtime.eval_every {
-            0 => (1.0 / runtime.eval_interval.max(1e-6) + 1e-9) as u64,
-            every => steps / every,
+            None => (1.0 / runtime.eval_interval.max(1e-6) + 1e-9) as u64,
+            Some(every) => steps / every,
         };
         (per_evaluation > Bytes::ZERO).then_some(Self {
             per_evaluation,
@@ -39,7 +38,12 @@ impl Growth {
         })
     }
 
-    /// Memory kept after this many epochs.
+    /// What is kept when the run ends; nothing where its epochs are not known.
+    pub fn by_the_end(self) -> Bytes {
+        self.after(self.epochs.map_or(0, NonZero::get))
+    }
+
+    /// What is kept after so many epochs.
     pub fn after(self, epochs: u64) -> Bytes {
         self.per_evaluation * self.evaluations_per_epoch.saturating_mul(epochs)
     }
@@ -63,7 +67,7 @@ mod tests {
             let growth = Growth {
                 per_evaluation: Bytes::new(per_evaluation),
                 evaluations_per_epoch: evaluations,
-                epochs: 0,
+                epochs: None,
             };
             assert_eq!(growth.full_in(Bytes::new(room)), expected);
         }

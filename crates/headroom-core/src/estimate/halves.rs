@@ -47,7 +47,7 @@ pub struct CombinedStep {
 pub fn separable(scenario: &Scenario) -> bool {
     let optimizer = scenario.training.optimizer;
     !scenario.training.optimizer_in_backward
-        && !optimizer.uses_gradients_up()
+        && !optimizer.consumes_gradients()
         && !matches!(
             optimizer,
             Optimizer::AdamWOffloadGradients | Optimizer::Muon
@@ -87,8 +87,8 @@ pub fn update_key(scenario: &Scenario) -> Scenario {
     let mut small = scenario.clone();
     small.data.micro_batch = 1;
     small.runtime.expandable_segments = false;
-    small.runtime.eval_batch = 0;
-    small.runtime.save_every = 0;
+    small.runtime.eval_batch = None;
+    small.runtime.save_every = None;
     let training = &mut small.training;
     training.accumulation = 1;
     training.attention = Attention::Sdpa;

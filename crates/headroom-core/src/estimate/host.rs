@@ -161,7 +161,7 @@ pub fn host_and_disk(run: &Run, end: Option<&PhasePeak>, scenario: &Scenario) ->
         },
         // Only a checkpoint needs them. Each rank has its shard.
         states: end
-            .filter(|_| scenario.runtime.save_every > 0)
+            .filter(|_| scenario.runtime.save_every.is_some())
             .map_or(Bytes::ZERO, |end| states(&run.trace, end))
             * u64::from(World::of_case(&Case::of(scenario)).shards().max(1)),
         host_states: Bytes::new(run.host_states),
@@ -209,7 +209,7 @@ fn host(sizes: &Sizes, checkpoint: Bytes, trainable: u64, scenario: &Scenario) -
             parts.push(HostPart { what, bytes });
         }
     };
-    if runtime.save_every > 0 && gathers_checkpoints(scenario) {
+    if runtime.save_every.is_some() && gathers_checkpoints(scenario) {
         let weights = sizes.saved;
         add_of(1, HostUse::Gathering, [Bytes::ZERO, weights, checkpoint]);
     }
@@ -254,8 +254,8 @@ fn host(sizes: &Sizes, checkpoint: Bytes, trainable: u64, scenario: &Scenario) -
     if scenario.training.ema && scenario.training.ema_on_host {
         add(HostUse::Average, [sizes.weights; 3]);
     }
-    // Onto the device it is read one tensor at a time.
-    if runtime.save_every > 0 && !resume::on_device(scenario) {
+    // Onto the device it is read a tensor at a time.
+    if runtime.save_every.is_some() && !resume::on_device(scenario) {
         add(HostUse::Checkpoint, [Bytes::ZERO, checkpoint, checkpoint]);
     }
     let sum = |pick: fn(&Band) -> Bytes| parts.iter().map(|part| pick(&part.bytes)).sum();
@@ -284,9 +284,9 @@ fn gathers_checkpoints(scenario: &Scenario) -> bool {
 
 fn disk(sizes: &Sizes, scenario: &Scenario) -> Disk {
     let runtime = &scenario.runtime;
-    if runtime.save_every == 0 {
+    let Some(every) = runtime.save_every else {
         return Disk::default();
-    }
+    };
     let on_host = match scenario.training.optimizer {
         // Its copies of weights and gradients are not optimizer states.
         Optimizer::AdamWOffload | Optimizer::AdamWOffloadGradients => {
@@ -314,10 +314,10 @@ fn disk(sizes: &Sizes, scenario: &Scenario) -> Disk {
     let checkpoint: Bytes = parts.iter().map(|part| part.bytes).sum();
     let steps = (scenario.data.samples as f64 / scenario.effective_batch().max(1) as f64) as u64;
     let count = match runtime.save_keep {
-        // The oldest is deleted once the newest is written.
-        kept @ 1.. => Some(kept.saturating_add(1)),
-        0 if scenario.data.samples > 0 => Some(steps / runtime.save_every),
-        0 => None,
+        // An older one goes once the newer is written.
+        Some(kept) => Some(kept.get().saturating_add(1)),
+        None if scenario.data.samples > 0 => Some(steps / every),
+        None => None,
     };
     Disk {
         parts,

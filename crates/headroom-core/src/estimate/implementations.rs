@@ -36,7 +36,7 @@ pub(super) fn of_trainer(
 
 /// Whether all settings are within what is modelled. Neither implementation pads samples.
 fn has_only(scenario: &Scenario, training: Training) -> bool {
-    scenario.training == training && scenario.runtime.eval_batch == 0
+    scenario.training == training && scenario.runtime.eval_batch.is_none()
 }
 
 fn is_torchtitans(scenario: &Scenario) -> bool {

@@ -7,7 +7,7 @@ use super::engine::Engine;
 use crate::nets::{Cx, Env, Libraries, construct};
 use crate::tape::{Folding, Machine, Tape};
 use headroom_base::order::distinct;
-use headroom_scenario::{Case, Data, Problem, Training, nearest, settings};
+use headroom_scenario::{Case, Data, NameKind, Problem, Training, settings};
 
 /// Patterns that match nothing: adapter targets without a layer, frozen parts without a parameter. Empty if the scenario
 /// has no names.
@@ -27,12 +27,12 @@ pub fn unmatched(case: &Case) -> Result<Vec<Problem>, Unsupported> {
         let layers = layers(&paths);
         for target in &lora.targets {
             if !layers.contains(&target.as_str()) {
-                let near = nearest(target, layers.iter().copied());
-                let expected = match near {
-                    Some(near) => format!("a layer of the model; did you mean {near}?"),
-                    None => format!("layers of the model, such as {}", some(&layers)),
-                };
-                found.push(Problem::new("training.lora.targets", target, expected));
+                found.push(Problem::unknown_name(
+                    NameKind::Layer,
+                    "training.lora.targets",
+                    target,
+                    layers.iter().copied().filter(adaptable),
+                ));
             }
         }
         let excluded = lora
@@ -90,14 +90,7 @@ fn missing(field: &str, part: &str, paths: &[String]) -> Option<Problem> {
             .iter()
             .copied()
             .filter(|part| !part.bytes().all(|b| b.is_ascii_digit()));
-        let expected = match nearest(part, named) {
-            Some(near) => format!("part of a parameter's path; did you mean {near}?"),
-            None => {
-                let first = paths.first().map_or("", String::as_str);
-                format!("part of a parameter's path, such as {first}")
-            }
-        };
-        Problem::new(field, part, expected)
+        Problem::unknown_name(NameKind::Parameter, field, part, named)
     })
 }
 
@@ -122,14 +115,8 @@ fn layers(paths: &[String]) -> Vec<&str> {
     distinct(modules.filter_map(|module| module.rsplit('.').next()))
 }
 
-fn some(layers: &[&str]) -> String {
-    let shown: Vec<&str> = layers
-        .iter()
-        .copied()
-        .filter(|layer| !layer.contains("norm") && !layer.starts_with("ln"))
-        .take(12)
-        .collect();
-    shown.join(", ")
+fn adaptable(layer: &&str) -> bool {
+    !layer.contains("norm") && !layer.starts_with("ln")
 }
 
 /// The paths of the network's parameters and buffers, without adapters.

@@ -8,5 +8,5 @@ use headroom_scenario::{Scenario, Trainer};
 /// (`DeepSpeedEngine._load_checkpoint`), torchtune (`safe_torch_load`), Megatron-core (`_load_base_checkpoint`) and
 /// torchtitan (`torch.distributed.checkpoint`). A checkpoint that stays referenced stays on the device for good.
 pub fn on_device(scenario: &Scenario) -> bool {
-    scenario.runtime.save_every > 0 && scenario.stack.trainer == Trainer::Torch
+    scenario.runtime.save_every.is_some() && scenario.stack.trainer == Trainer::Torch
 }

@@ -31,7 +31,7 @@ impl Hooks {
         let kind = training.optimizer;
         if training.optimizer_in_backward {
             Some(Self::OptimizerInBackward { kind, warm })
-        } else if kind.uses_gradients_up() {
+        } else if kind.consumes_gradients() {
             Some(Self::GradientsUsedUp { kind, warm })
         } else {
             (kind == Optimizer::AdamWOffloadGradients).then_some(Self::GradientOffload)

@@ -363,7 +363,7 @@ impl<'a> TrainingLoop<'a> {
         } else {
             loss.backward();
         }
-        if self.training.optimizer.uses_gradients_up() {
+        if self.training.optimizer.consumes_gradients() {
             // `self.grad_func(0)` for the gradient that no other came after.
             self.optimizer.step(&self.tape, &self.stepped);
         }

@@ -9,8 +9,8 @@ use headroom_base::document::Document;
 use headroom_base::document::yaml;
 use headroom_core::estimate::Estimate;
 use headroom_scenario::{
-    BesideType, Checkpointing, LmHead, LossKernel, Objective, Offload, Precision, Problem,
-    Reference, Sampler, Scenario,
+    Checkpointing, LmHead, LossKernel, Objective, Offload, Precision, Problem, Reference,
+    ReferenceDtype, Sampler, Scenario,
 };
 
 pub(super) const TARGET: Target = Target {
@@ -221,16 +221,16 @@ fn task(scenario: &Scenario) -> Result<Task, Problem> {
                 .arguments
                 .with("precompute_ref_log_probs", precomputed);
             let reference = if precomputed {
-                task::copy_type(scenario, BesideType::Same)
+                task::copy_type(scenario, ReferenceDtype::Same)
             } else {
-                task::reference(scenario, BesideType::Same)
+                task::reference(scenario, ReferenceDtype::Same)
             };
             (task::head(task, fused).or(reference), known)
         }
         Objective::Kto => {
             let mut known = said("JSON lines with prompt, completion, label", "kto");
             known.arguments = known.arguments.with("remove_unused_columns", false);
-            let reference = task::reference(scenario, BesideType::Same);
+            let reference = task::reference(scenario, ReferenceDtype::Same);
             let alone = (scenario.data.micro_batch < 2)
                 .then(|| Problem::new("data.micro_batch", "1", "2 or more for this target"));
             (task::head(task, fused).or(reference).or(alone), known)
@@ -248,7 +248,7 @@ fn task(scenario: &Scenario) -> Result<Task, Problem> {
         Objective::Grpo => {
             let mut known = said("JSON lines with a prompt", "grpo");
             known.arguments = known.arguments.and(sampled(scenario));
-            let reference = task::reference(scenario, BesideType::Same);
+            let reference = task::reference(scenario, ReferenceDtype::Same);
             let static_cache = task.sampler == Sampler::Static;
             let problem = if static_cache {
                 let expected = "generate, vllm or vllm-server for this target";

@@ -125,15 +125,13 @@ fn allocator(scenario: &Scenario) -> Option<String> {
     if runtime.expandable_segments {
         settings.push("expandable_segments:True".to_string());
     }
-    if runtime.max_split_size_mb > 0 {
-        settings.push(format!("max_split_size_mb:{}", runtime.max_split_size_mb));
+    if let Some(size) = runtime.max_split_size_mb {
+        settings.push(format!("max_split_size_mb:{size}"));
     }
-    if runtime.garbage_collection_threshold > 0.0 {
-        let threshold = runtime.garbage_collection_threshold;
+    if let Some(threshold) = runtime.garbage_collection_threshold {
         settings.push(format!("garbage_collection_threshold:{threshold}"));
     }
-    if runtime.roundup_power2_divisions > 0 {
-        let divisions = runtime.roundup_power2_divisions;
+    if let Some(divisions) = runtime.roundup_power2_divisions {
         settings.push(format!("roundup_power2_divisions:{divisions}"));
     }
     (!settings.is_empty()).then(|| settings.join(","))

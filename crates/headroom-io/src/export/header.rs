@@ -3,8 +3,9 @@
 use super::Target;
 use headroom_base::document::yaml;
 use headroom_core::estimate::{Band, Estimate};
-use headroom_scenario::Scenario;
+use headroom_scenario::resolve::{self, resolve};
 use headroom_scenario::share;
+use headroom_scenario::{Draft, Scenario};
 
 /// The longest link that is written into a file: some programs choke on long comments.
 const LONGEST_LINK: usize = 1000;
@@ -29,6 +30,9 @@ pub fn header(target: &Target, scenario: &Scenario, estimate: &Estimate) -> Stri
         "" => String::new(),
         differs => format!("\nNot as predicted: {differs}"),
     };
+    // Of a scenario alone, values that are not their defaults count as given.
+    let assumed = resolve::in_words(&resolve(&Draft::of(scenario)));
+    let assumed = assumed.map_or(String::new(), |assumed| format!("Assuming {assumed}\n"));
     let shared = scenario.replicas() != u64::from(hardware.gpus);
     let gpus = if shared {
         "copies of the model"
@@ -39,7 +43,7 @@ pub fn header(target: &Target, scenario: &Scenario, estimate: &Estimate) -> Stri
         "Headroom {}: {} on {} × {}\n\
          Effective batch: {} (micro-batch × accumulation × {gpus})\n\
          Predicted for each GPU: {} allocated, {} reserved, {} in nvidia-smi{fits}\n\
-         Written for: {}{differs}\n{link}",
+         Written for: {}{differs}\n{assumed}{link}",
         env!("CARGO_PKG_VERSION"),
         model.id,
         hardware.gpus,

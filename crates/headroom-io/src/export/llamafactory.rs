@@ -8,7 +8,7 @@ use headroom_base::document::{Document, Entry};
 use headroom_base::document::{json, yaml};
 use headroom_core::estimate::Estimate;
 use headroom_scenario::{
-    Attention, BesideType, Checkpointing, LmHead, Objective, Precision, Problem, Scenario,
+    Attention, Checkpointing, LmHead, Objective, Precision, Problem, ReferenceDtype, Scenario,
 };
 
 pub(super) const TARGET: Target = Target {
@@ -215,12 +215,12 @@ impl Stage {
 fn reference(scenario: &Scenario) -> Option<Problem> {
     let training = &scenario.training;
     let loads = match training.precision {
-        Precision::Fp32 => BesideType::Fp32,
+        Precision::Fp32 => ReferenceDtype::Fp32,
         Precision::AmpFp16 if training.task.objective.refers() && training.lora.is_none() => {
             let expected = "another than amp-fp16, for which this target's reference is in fp16";
             return Some(Problem::new("training.precision", "amp-fp16", expected));
         }
-        _ => BesideType::Bf16,
+        _ => ReferenceDtype::Bf16,
     };
     task::reference(scenario, loads)
 }

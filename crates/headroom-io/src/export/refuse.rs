@@ -357,7 +357,7 @@ mod tests {
             let all = export::all(&scenario, &estimate(&scenario).unwrap());
             let refuses = |files: &export::Files| {
                 let problems = files.as_ref().err();
-                problems.is_some_and(|all| all.iter().any(|problem| problem.field == *path))
+                problems.is_some_and(|all| all.iter().any(|problem| problem.field() == *path))
             };
             for (target, files) in all {
                 let named = targets.contains(&target.id);

@@ -54,7 +54,7 @@ impl Target {
     /// The change of that field that fixes it and moves memory least.
     pub fn remedy(&self, scenario: &Scenario, problem: &Problem) -> Option<Remedy> {
         let before = self.problems(scenario).len();
-        let setting = settings::find(&problem.field)?;
+        let setting = settings::find(problem.field())?;
         let peak = quick_peak(scenario).ok();
         let mut best: Option<(Bytes, Remedy)> = None;
         for value in candidates(setting) {
@@ -132,7 +132,7 @@ mod tests {
             .iter()
             .map(|(problem, remedy)| {
                 (
-                    &*problem.field,
+                    problem.field(),
                     remedy.as_ref().map(|remedy| &*remedy.value),
                 )
             })

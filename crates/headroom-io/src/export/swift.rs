@@ -7,7 +7,7 @@ use super::{Files, Target, deepspeed, task, trainer};
 use headroom_base::document::Document;
 use headroom_base::document::yaml;
 use headroom_core::estimate::Estimate;
-use headroom_scenario::{BesideType, LmHead, Objective, Precision, Problem, Sampler, Scenario};
+use headroom_scenario::{LmHead, Objective, Precision, Problem, ReferenceDtype, Sampler, Scenario};
 
 pub(super) const TARGET: Target = Target {
     id: "swift",
@@ -159,7 +159,7 @@ fn command(scenario: &Scenario) -> Result<Command, Problem> {
             return Err(Problem::new("task.objective", other.id(), expected));
         }
     };
-    let problem = problem.or_else(|| task::reference(scenario, BesideType::Same));
+    let problem = problem.or_else(|| task::reference(scenario, ReferenceDtype::Same));
     problem.map_or(Ok(command), Err)
 }
 

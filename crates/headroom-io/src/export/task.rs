@@ -3,7 +3,7 @@
 use super::File;
 use super::common::file;
 use headroom_scenario::{
-    BesideType, LmHead, Objective, Precision, Problem, Reference, Scenario, Task,
+    LmHead, Objective, Precision, Problem, Reference, ReferenceDtype, Scenario, Task,
 };
 
 /// A reward to begin with; trainers import it as `REWARD`.
@@ -75,7 +75,7 @@ pub(super) fn beta(scenario: &Scenario) -> f64 {
 
 /// A problem with the model beside the trained one, where a target switches adapters off, and without any loads the model once
 /// more in the type of its weights: `loads`.
-pub(super) fn reference(scenario: &Scenario, loads: BesideType) -> Option<Problem> {
+pub(super) fn reference(scenario: &Scenario, loads: ReferenceDtype) -> Option<Problem> {
     let training = &scenario.training;
     let task = &training.task;
     let groups = matches!(task.objective, Objective::Grpo | Objective::Rloo);
@@ -96,16 +96,22 @@ pub(super) fn reference(scenario: &Scenario, loads: BesideType) -> Option<Proble
     copy_type(scenario, loads)
 }
 
-/// A problem if a copy of the model has a type other than the one that the target loads it in.
-pub(super) fn copy_type(scenario: &Scenario, loads: BesideType) -> Option<Problem> {
+/// A problem where a copy of the model is of another type than the one that a target loads it in.
+pub(super) fn copy_type(scenario: &Scenario, loads: ReferenceDtype) -> Option<Problem> {
     let training = &scenario.training;
     let given = training.task.reference_type;
     let weights = match training.precision {
-        Precision::Fp32 | Precision::AmpBf16 | Precision::AmpFp16 => BesideType::Fp32,
-        Precision::Bf16 | Precision::AmpBf16OnBf16 => BesideType::Bf16,
-        Precision::Fp16 | Precision::Fp64 => BesideType::Same,
+        Precision::Fp32 | Precision::AmpBf16 | Precision::AmpFp16 => ReferenceDtype::Fp32,
+        Precision::Bf16 | Precision::AmpBf16OnBf16 => ReferenceDtype::Bf16,
+        Precision::Fp16 | Precision::Fp64 => ReferenceDtype::Same,
     };
-    let resolved = |of: BesideType| if of == BesideType::Same { weights } else { of };
+    let resolved = |of: ReferenceDtype| {
+        if of == ReferenceDtype::Same {
+            weights
+        } else {
+            of
+        }
+    };
     let wrong = resolved(given) != resolved(loads);
     wrong.then(|| {
         let expected = format!("{}, in which this target loads the reference", loads.id());

@@ -211,7 +211,7 @@ pub(super) fn with_one_switch(
         return config;
     };
     let mut problems = config.err().unwrap_or_default();
-    problems.retain(|known| known.field != problem.field);
+    problems.retain(|known| known.field() != problem.field());
     problems.push(problem);
     Err(problems)
 }
@@ -414,16 +414,14 @@ pub(super) fn arguments(scenario: &Scenario, config: &TrainerConfig) -> Document
 
 /// When to save, and how much to keep.
 pub(super) fn saves(scenario: &Scenario, document: Document) -> Document {
-    let (every, keep) = (scenario.runtime.save_every, scenario.runtime.save_keep);
-    if every == 0 {
+    let Some(every) = scenario.runtime.save_every else {
         return document.with("save_strategy", "no");
-    }
+    };
     let document = document
         .with("save_strategy", "steps")
-        .with("save_steps", every);
-    if keep > 0 {
-        document.with("save_total_limit", keep)
-    } else {
-        document
+        .with("save_steps", every.get());
+    match scenario.runtime.save_keep {
+        Some(keep) => document.with("save_total_limit", keep.get()),
+        None => document,
     }
 }

@@ -9,7 +9,7 @@ use headroom_base::document::yaml;
 use headroom_catalog as catalog;
 use headroom_core::estimate::Estimate;
 use headroom_scenario::{
-    BesideType, Kernels, LmHead, Lora, LossKernel, Objective, Precision, Problem, Reference,
+    Kernels, LmHead, Lora, LossKernel, Objective, Precision, Problem, Reference, ReferenceDtype,
     Sampler, Scenario,
 };
 
@@ -264,7 +264,7 @@ fn reference(scenario: &Scenario) -> Option<Problem> {
             let problem = Problem::new("task.reference", "precomputed", expected);
             Some(problem)
         }
-        _ => task::reference(scenario, BesideType::Same),
+        _ => task::reference(scenario, ReferenceDtype::Same),
     }
 }
 
@@ -302,9 +302,9 @@ fn distilled(scenario: &Scenario) -> Document {
         }
     });
     let dtype = match task.reference_type {
-        BesideType::Fp32 => "float32",
-        BesideType::Bf16 => "bfloat16",
-        BesideType::Same => trainer::weights(scenario.training.precision),
+        ReferenceDtype::Fp32 => "float32",
+        ReferenceDtype::Bf16 => "bfloat16",
+        ReferenceDtype::Same => trainer::weights(scenario.training.precision),
     };
     Document::new()
         .with_note(

@@ -1,5 +1,7 @@
 //! Unsloth: the file of `unsloth train`, which allows few choices, and a script for other tasks.
 
+use std::num::NonZero;
+
 use super::common::{file, hub_name, launch, processes};
 use super::header::header;
 use super::{File, Files, Target, refuse, task, trainer};
@@ -7,8 +9,8 @@ use headroom_base::document::Document;
 use headroom_base::document::yaml;
 use headroom_core::estimate::Estimate;
 use headroom_scenario::{
-    Attention, BesideType, Checkpointing, Kernels, LmHead, Lora, LossKernel, Objective, Optimizer,
-    Precision, Problem, Sampler, Scenario,
+    Attention, Checkpointing, Kernels, LmHead, Lora, LossKernel, Objective, Optimizer, Precision,
+    Problem, ReferenceDtype, Sampler, Scenario,
 };
 
 pub(super) const TARGET: Target = Target {
@@ -39,7 +41,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     if script {
         problems.extend(refuse::adapters(scenario));
         problems.extend(task::head(goal, &[LmHead::Fused]));
-        problems.extend(task::reference(scenario, BesideType::Same));
+        problems.extend(task::reference(scenario, ReferenceDtype::Same));
         problems.extend(task::generations(goal));
     } else {
         problems.extend(refuse::task(scenario));
@@ -149,7 +151,10 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
                 .with("gradient_checkpointing", checkpointing)
                 .with("packing", !scenario.data.padding_mask)
                 .with("max_steps", 100_u64)
-                .with("save_steps", scenario.runtime.save_every)
+                .with(
+                    "save_steps",
+                    scenario.runtime.save_every.map_or(0, NonZero::get),
+                )
                 .with_note("learning_rate", 2e-5, "yours to choose"),
         )
         .with(
@@ -205,7 +210,10 @@ fn with_script(scenario: &Scenario, lora: &Lora, checkpointing: &str, header: &s
         .with("bf16", true)
         .with("max_grad_norm", 1.0)
         .with("max_steps", 100_u64)
-        .with("save_steps", scenario.runtime.save_every.max(1))
+        .with(
+            "save_steps",
+            scenario.runtime.save_every.map_or(1, NonZero::get),
+        )
         .with_note("learning_rate", 5e-6, "yours to choose");
     let (name, data) = match goal.objective {
         Objective::Grpo => {

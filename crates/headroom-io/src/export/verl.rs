@@ -1,5 +1,7 @@
 //! verl: a Hydra configuration over its own `ppo_trainer`, for GRPO and RLOO with vLLM on the same cards.
 
+use std::num::NonZero;
+
 use super::common::{file, hub_name, launch, machines, processes};
 use super::header::header;
 use super::{Files, Target, refuse, task, trainer};
@@ -7,8 +9,8 @@ use headroom_base::document::Document;
 use headroom_base::document::yaml;
 use headroom_core::estimate::Estimate;
 use headroom_scenario::{
-    BesideType, Kernels, LmHead, Objective, Optimizer, Parallelism, Precision, Problem, Sampler,
-    Scenario,
+    Kernels, LmHead, Objective, Optimizer, Parallelism, Precision, Problem, ReferenceDtype,
+    Sampler, Scenario,
 };
 
 pub(super) const TARGET: Target = Target {
@@ -118,9 +120,9 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         _ => "bf16",
     };
     let beside = match goal.reference_type {
-        BesideType::Same => weights,
-        BesideType::Bf16 => "bf16",
-        BesideType::Fp32 => "fp32",
+        ReferenceDtype::Same => weights,
+        ReferenceDtype::Bf16 => "bf16",
+        ReferenceDtype::Fp32 => "fp32",
     };
     let name = literal(hub_name(scenario));
     let mut model = Document::new()
@@ -222,7 +224,10 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
                 .with("n_gpus_per_node", u64::from(machines.each))
                 .with("logger", vec!["console".to_string()])
                 .with("val_before_train", false)
-                .with("save_freq", scenario.runtime.save_every.max(1))
+                .with(
+                    "save_freq",
+                    scenario.runtime.save_every.map_or(1, NonZero::get),
+                )
                 .with("total_training_steps", 100_u64),
         );
     let header = header(&TARGET, scenario, estimate);

@@ -27,12 +27,16 @@ pub use environment::allocator;
 use std::sync::OnceLock;
 
 use headroom_base::document::Document;
+use headroom_scenario::resolve::{Origin, resolve};
+use headroom_scenario::settings::{self, SettingId, Value};
 use headroom_scenario::share;
-use headroom_scenario::{Problem, Scenario, document};
+use headroom_scenario::{Draft, Problem, Scenario, document};
 
-/// What was read from a file.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// What a file held.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Imported {
+    /// What the file says; the scenario is that over the format's defaults.
+    pub draft: Draft,
     pub scenario: Scenario,
     /// Values that are not accepted.
     pub problems: Vec<Problem>,
@@ -46,7 +50,63 @@ pub struct Imported {
     pub part: bool,
 }
 
-/// The scenario of a file that Headroom wrote, from the link at its top: exact, whatever the format.
+impl Default for Imported {
+    fn default() -> Self {
+        Self::over(Draft::of_format(Scenario::VERSION))
+    }
+}
+
+impl Imported {
+    /// To be changed by what a file says.
+    pub fn over(draft: Draft) -> Self {
+        Self {
+            scenario: resolve(&draft).scenario,
+            draft,
+            problems: Vec::new(),
+            unused_keys: Vec::new(),
+            notes: Vec::new(),
+            question: None,
+            part: false,
+        }
+    }
+
+    /// Sets a field as a key of a program's file says; a value that it does not accept is a problem.
+    pub fn set(&mut self, field: &str, text: &str, tool: &'static str, key: &str) {
+        let Some(setting) = settings::named(field) else {
+            return self.problems.push(settings::unknown(field, text));
+        };
+        match setting.parse(text) {
+            Ok(value) => self.say(setting, value, tool, key),
+            Err(problem) => self.problems.push(problem),
+        }
+    }
+
+    pub fn say(&mut self, setting: SettingId, value: Value, tool: &'static str, key: &str) {
+        let key = key.to_string();
+        self.draft.say(setting, value, Origin::File { tool, key });
+        self.scenario = resolve(&self.draft).scenario;
+    }
+
+    /// Gives a dimension of the model a size, where it has another.
+    pub fn size(&mut self, name: &str, size: u64, tool: &'static str, key: &str) {
+        let mut model = self.scenario.model.clone();
+        model.dims.remove(name);
+        if model.dim(name) != Some(size) {
+            model.dims.insert(name.into(), size);
+        }
+        if let Some(dims) = settings::find("model.dims") {
+            self.say(dims, Value::Sizes(model.dims), tool, key);
+        }
+    }
+
+    /// Takes back what was said since this draft.
+    pub fn rewind(&mut self, draft: Draft) {
+        self.scenario = resolve(&draft).scenario;
+        self.draft = draft;
+    }
+}
+
+/// The scenario of a file that Headroom wrote, from the link in its head: exact, whatever the file's form.
 pub fn linked(text: &str) -> Option<Imported> {
     let mut links = text
         .lines()
@@ -55,9 +115,8 @@ pub fn linked(text: &str) -> Option<Imported> {
     let link = links.find(|link| link.starts_with("#v="))?;
     let opened = share::read(link);
     Some(Imported {
-        scenario: opened.scenario,
         problems: opened.problems,
-        ..Imported::default()
+        ..Imported::over(opened.draft)
     })
 }
 
@@ -71,11 +130,11 @@ pub fn script(text: &str, run: &Scenario) -> Option<Imported> {
 /// The scenario of a document of any program. A file that names no model changes `run`.
 pub fn read(read: &Document, run: &Scenario) -> Imported {
     known(read, run).unwrap_or_else(|| {
-        let (scenario, problems) = document::read(read);
+        let (draft, mut problems) = document::draft(read);
+        problems.extend(resolve(&draft).problems);
         Imported {
-            scenario,
             problems,
-            ..Imported::default()
+            ..Imported::over(draft)
         }
     })
 }
@@ -146,17 +205,15 @@ mod tests {
     use headroom_base::document::yaml;
     use headroom_core::estimate::Estimate;
     use headroom_scenario::sample;
-    use headroom_scenario::{settings, stack};
     use headroom_testing::Dice;
 
     fn scenario(changes: &[(&str, &str)]) -> Scenario {
-        let mut scenario = Scenario::default();
+        let mut draft = Draft::default();
         for (name, value) in changes {
-            let chosen =
-                settings::named(name).map(|setting| stack::choose(setting, &mut scenario, value));
-            assert_eq!(chosen, Some(Ok(())), "{name}");
+            let changed = settings::named(name).map(|setting| draft.change(setting, value));
+            assert_eq!(changed, Some(Ok(())), "{name}");
         }
-        scenario
+        resolve(&draft).scenario
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::Imported;
 use headroom_base::document::Document;
 use headroom_core::nets::graph;
 use headroom_scenario::network::{FIELD, Network, Recording};
-use headroom_scenario::{Problem, Scenario};
+use headroom_scenario::{Draft, Problem, Scenario};
 
 pub fn recognises(document: &Document) -> bool {
     graph::is_recorded(document)
@@ -29,8 +29,7 @@ pub fn read(document: &Document) -> Imported {
         Err(problem) => problems.push(Problem::new(FIELD, problem, "a recorded model")),
     }
     Imported {
-        scenario,
         problems,
-        ..Imported::default()
+        ..Imported::over(Draft::of_run(&scenario))
     }
 }

@@ -2,13 +2,15 @@
 
 use super::{Imported, pattern};
 use headroom_base::document::Document;
-use headroom_catalog as catalog;
-use headroom_scenario::{Lora, Problem, Scenario, one_of, settings, stack};
+use headroom_scenario::{Draft, NameKind, Problem, Scenario, Trainer};
 
 /// A document's leaves by dotted path, which of them were used, and the scenario so far.
 #[derive(Debug)]
 pub struct KeyReader<'a> {
     leaves: Vec<Leaf<'a>>,
+    /// The program whose file it is, and the key that was read last.
+    tool: &'static str,
+    key: String,
     pub imported: Imported,
 }
 
@@ -28,13 +30,15 @@ impl<'a> KeyReader<'a> {
         collect("", document, 0, &mut leaves);
         Self {
             leaves,
+            tool: "the file",
+            key: String::new(),
             imported: Imported::default(),
         }
     }
 
-    /// Starts from the run that a file without a model is read for.
-    pub fn part_of(&mut self, run: &Scenario) {
-        self.imported.scenario = run.clone();
+    /// Begins from the run that a file without a model is read for.
+    pub(super) fn part_of(&mut self, run: &Scenario) {
+        self.imported = Imported::over(Draft::of_run(run));
         self.imported.part = true;
     }
 
@@ -48,6 +52,7 @@ impl<'a> KeyReader<'a> {
     pub fn value(&mut self, path: &str) -> Option<&'a Document> {
         let leaf = self.leaves.iter_mut().find(|leaf| leaf.path == path)?;
         leaf.used = true;
+        self.key = path.into();
         Some(leaf.value)
     }
 
@@ -76,14 +81,19 @@ impl<'a> KeyReader<'a> {
         self.leaves[at].used = *value == Document::Null;
         if let Some(text) = plain(value) {
             self.leaves[at].used = true;
+            self.key = from.into();
             self.set(to, &text);
         }
     }
 
     /// Sets a field; a value that it does not accept is a problem.
     pub fn set(&mut self, field: &str, text: &str) {
-        let result = settings::set(&mut self.imported.scenario, field, text);
-        self.imported.problems.extend(result.err());
+        self.imported.set(field, text, self.tool, &self.key);
+    }
+
+    /// Gives a dimension of the model a size, where it has another.
+    pub fn size(&mut self, name: &str, size: u64) {
+        self.imported.size(name, size, self.tool, &self.key);
     }
 
     /// Marks a key as unused: no setting expresses it.
@@ -98,21 +108,14 @@ impl<'a> KeyReader<'a> {
         if let Some(id) = found {
             return self.set("model.id", id);
         }
-        let expected = match one_of(&catalog::models_near(name)) {
-            Some(near) => format!("a model of the catalogue: which one is meant, {near}?"),
-            None => {
-                "a model of the catalogue (`headroom catalog models`): which one is meant?".into()
-            }
-        };
-        self.imported.question = Some(Problem::new(key, name, expected));
+        let question = Problem::unknown_name(NameKind::ImportedModel, key, name, []);
+        self.imported.question = Some(question);
     }
 
-    /// Sets the trainer with its defaults, which later keys override.
-    pub fn trainer(&mut self, id: &str) {
-        if let Some(setting) = settings::find("stack.trainer") {
-            let result = stack::choose(setting, &mut self.imported.scenario, id);
-            self.imported.problems.extend(result.err());
-        }
+    /// The trainer, whose defaults then hold until the file says otherwise.
+    pub(super) fn trainer(&mut self, id: &str) {
+        self.tool = Trainer::from_id(id).map_or(self.tool, Trainer::label);
+        self.set("stack.trainer", id);
     }
 
     /// Names of layers, from a list or a regular expression.
@@ -194,10 +197,9 @@ impl<'a> KeyReader<'a> {
         self.set("training.optimizer", known);
     }
 
-    /// The adapters, created if there are none.
-    pub fn lora(&mut self) -> &mut Lora {
-        let training = &mut self.imported.scenario.training;
-        training.lora.get_or_insert_with(Lora::default)
+    /// Turns adapters on.
+    pub(super) fn lora(&mut self) {
+        self.set("training.lora", "on");
     }
 
     /// The import, with the paths of unused keys but for those without an effect on memory.

@@ -260,17 +260,19 @@ fn pipeline(reader: &mut KeyReader) {
 mod tests {
     use super::*;
     use headroom_base::document::toml;
-    use headroom_scenario::{Scenario, settings, stack};
+    use headroom_scenario::{Draft, resolve::resolve, settings};
 
     #[track_caller]
     fn check(text: &str, changes: &[(&str, &str)], unused_keys: &[&str]) {
         let document = toml::read(text).unwrap();
         assert!(recognises(&document));
         let imported = read(&document);
-        let mut expected = Scenario::default();
+        let mut expected = Draft::default();
         for (name, value) in changes {
-            stack::choose(settings::named(name).unwrap(), &mut expected, value).unwrap();
+            let setting = settings::named(name).unwrap();
+            expected.change(setting, value).unwrap();
         }
+        let expected = resolve(&expected).scenario;
         assert_eq!(
             (imported.scenario, imported.problems),
             (expected, vec![]),

@@ -163,9 +163,12 @@ fn model(reader: &mut KeyReader) {
     if adapters.is_none() {
         return;
     }
-    // Adapters have the type of the weights.
+    // Adapters are made as the weights are.
     let fp32 = reader.text("dtype") == Some("fp32");
-    reader.lora().fp32_adapters = fp32;
+    reader.set(
+        "training.lora.fp32_adapters",
+        if fp32 { "on" } else { "off" },
+    );
     reader.copy("model.lora_rank", "training.lora.rank");
     reader.copy("model.lora_dropout", "training.lora.dropout");
     let mut targets = Vec::new();

@@ -1,8 +1,7 @@
-//! Whether the card, the system and the allocator can do what is asked.
+//! Checks settings against the GPU, the operating system and the allocator.
 
 use super::{Case, Problems};
-use crate::problem::one_of;
-use crate::{Attention, LowPrecision, Precision, Quantization};
+use crate::{Attention, LowPrecision, NameKind, Precision, Quantization};
 use headroom_catalog::{self as catalog, MethodKind, Os, Vendor};
 
 pub(super) fn check(case: &Case, problems: &mut Problems) {
@@ -14,19 +13,15 @@ pub(super) fn check(case: &Case, problems: &mut Problems) {
 
 fn card(case: &Case, problems: &mut Problems) {
     let hardware = &case.scenario.hardware;
-    if case.gpu.is_none() && hardware.memory_mib == 0 {
-        let expected = match one_of(&catalog::gpus_near(&hardware.gpu)) {
-            Some(near) => format!("a known GPU; did you mean {near}?"),
-            None => "a GPU of `headroom catalog`, or hardware.memory_mib beside it".into(),
-        };
-        problems.refuse("hardware.gpu", expected);
+    if case.gpu.is_none() && hardware.memory_mib.is_none() {
+        problems.unknown(NameKind::Gpu, "hardware.gpu", &hardware.gpu);
     }
     if let Some(gpu) = case.gpu
-        && hardware.memory_mib == 0
+        && hardware.memory_mib.is_none()
         && gpu.usable_bytes(hardware.os).is_none()
     {
         let expected = format!(
-            "what torch reports as the total memory of {}: nobody has published it",
+            "the total memory of {} as torch reports it: the catalogue has no value",
             gpu.name
         );
         problems.warn("hardware.memory_mib", expected);
@@ -139,24 +134,27 @@ fn machines(case: &Case, problems: &mut Problems) {
 /// What PyTorch refuses in the allocator's settings (c10/core/AllocatorConfig.cpp), and what has no effect.
 fn allocator(case: &Case, problems: &mut Problems) {
     let runtime = &case.scenario.runtime;
-    if (1..20).contains(&runtime.max_split_size_mb) {
+    if runtime
+        .max_split_size_mb
+        .is_some_and(|size| size.get() < 20)
+    {
         problems.refuse("runtime.max_split_size_mb", "0 or at least 20");
     }
     let threshold = runtime.garbage_collection_threshold;
-    if threshold >= 1.0 {
+    if threshold.is_some_and(|threshold| threshold >= 1.0) {
         problems.refuse("runtime.garbage_collection_threshold", "a number below 1");
     }
-    if threshold > 0.0 && runtime.memory_fraction >= 1.0 {
+    if threshold.is_some() && runtime.memory_fraction.is_none() {
         problems.warn(
             "runtime.garbage_collection_threshold",
-            "runtime.memory_fraction below 1 beside it: without one it does nothing",
+            "runtime.memory_fraction below 1: without a limit the threshold has no effect",
         );
     }
     let divisions = runtime.roundup_power2_divisions;
-    if divisions != 0 && !divisions.is_power_of_two() {
+    if divisions.is_some_and(|divisions| !divisions.is_power_of_two()) {
         problems.refuse("runtime.roundup_power2_divisions", "0 or a power of two");
     }
-    if runtime.memory_fraction <= 0.0 {
+    if runtime.memory_fraction.is_some_and(|share| share <= 0.0) {
         problems.refuse("runtime.memory_fraction", "a number above 0");
     }
     if runtime.expandable_segments && case.scenario.hardware.os == Os::Windows {

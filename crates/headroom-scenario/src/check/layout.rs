@@ -1,4 +1,4 @@
-//! Whether the GPUs can share the work as asked, and whether the batch comes out as wanted.
+//! Checks how the GPUs share the work, and the effective batch against the wanted one.
 
 use super::{Case, Problems};
 use crate::{
@@ -71,7 +71,7 @@ fn division(case: &Case, problems: &mut Problems) {
         let rounds = (micro_batches / pp).max(1);
         if in_rounds && !micro_batches.is_multiple_of(rounds) {
             let expected = format!(
-                "a multiple of {rounds}, the rounds in which this schedule takes so many micro-batches"
+                "a multiple of {rounds}: this schedule runs micro-batches in rounds of that size"
             );
             problems.refuse("training.accumulation", expected);
         }
@@ -83,7 +83,7 @@ fn division(case: &Case, problems: &mut Problems) {
     if layout.splits_backward() && selective {
         problems.refuse(
             "training.checkpointing",
-            "none or layers: with this schedule backward comes in two parts, and a selective checkpoint allows one",
+            "none or layers: this schedule splits backward in two, which selective checkpointing does not allow",
         );
     }
     let sequence = case.scenario.data.sequence;
@@ -130,7 +130,7 @@ fn sharding(case: &Case, problems: &mut Problems) {
     }
     // bitsandbytes-foundation/bitsandbytes#89 and #1633, pytorch/torchtune#1856.
     let bitsandbytes = training.optimizer.is_of_bitsandbytes();
-    if several && training.optimizer.uses_gradients_up() {
+    if several && training.optimizer.consumes_gradients() {
         problems.refuse(
             "training.optimizer",
             "another: LOMO on several GPUs is not modelled",
@@ -157,7 +157,7 @@ fn sharding(case: &Case, problems: &mut Problems) {
         if !half || layout.offload != Offload::None {
             problems.refuse(
                 "parallel.zero_bf16_master",
-                "off, or a run in bf16 without offload beside it",
+                "off, or bf16 precision without offload",
             );
         }
     }
@@ -165,7 +165,7 @@ fn sharding(case: &Case, problems: &mut Problems) {
     if several && hooked && training.optimizer_in_backward {
         problems.refuse(
             "training.optimizer_in_backward",
-            "off: a bucket's gradients come back from its communication hook after those steps",
+            "off: communication hooks return a bucket's gradients only after those steps",
         );
     }
     let fully = matches!(layout.strategy, Fsdp2 | Hsdp | Zero3) && layout.reshard_to > 0;
@@ -188,7 +188,7 @@ fn sharding(case: &Case, problems: &mut Problems) {
     {
         problems.warn(
             "parallel.strategy",
-            "hardware.gpus above 1: one GPU has nobody to share with",
+            "none: one GPU needs no data parallelism (or hardware.gpus above 1)",
         );
     }
 }
@@ -206,7 +206,7 @@ fn one_process(case: &Case, problems: &mut Problems) {
     }
     for (path, ways) in case.within_a_model() {
         if ways > 1 {
-            problems.refuse(path, "1: DataParallel copies whole models (ddp takes it)");
+            problems.refuse(path, "1: DataParallel replicates whole models (use ddp)");
         }
     }
     // `Trainer._wrap_model` leaves such a model on one GPU; copies of its weights lose their scales (`replicate`).
@@ -215,7 +215,7 @@ fn one_process(case: &Case, problems: &mut Problems) {
         problems.refuse("training.quantization", expected);
     }
     if training.checkpointing == Checkpointing::Offload {
-        let expected = "none or layers: saved-tensor hooks are a thread's own, and DataParallel's copies run in others";
+        let expected = "none or layers: saved-tensor hooks are thread-local, and DataParallel replicas run in other threads";
         problems.refuse("training.checkpointing", expected);
     }
     if training.compile != Compile::Nothing {
@@ -245,7 +245,7 @@ fn one_process(case: &Case, problems: &mut Problems) {
     );
 }
 
-/// Whether accumulation comes as near to the wanted global batch as it can.
+/// Checks that accumulation reaches the wanted global batch as closely as possible.
 fn batch(case: &Case, problems: &mut Problems) {
     let batch = case.scenario.batch();
     let Some(nearest) = batch.nearest_accumulation() else {

@@ -5,8 +5,7 @@ mod layout;
 mod task;
 mod training;
 
-use super::{Case, Problem, Scenario, settings};
-use headroom_catalog::Gpu;
+use super::{Case, NameKind, Problem, Scenario, settings};
 
 impl Scenario {
     /// Values out of range and combinations that cannot run; empty if the scenario can be estimated.
@@ -45,16 +44,6 @@ impl Scenario {
 }
 
 impl Case<'_> {
-    /// Whether the card can do what came with this capability. A capability that was given counts before the catalogue;
-    /// a card of which nothing is known is trusted.
-    fn has(&self, least: (u8, u8), listed: impl Fn(&Gpu) -> bool) -> bool {
-        let given = self.scenario.hardware.capability;
-        if given != (0, 0) {
-            return given >= least;
-        }
-        self.gpu.is_none_or(listed)
-    }
-
     /// The degrees by which one copy of a model is divided, each with its field.
     fn within_a_model(&self) -> [(&'static str, u32); 4] {
         let layout = &self.scenario.parallel;
@@ -71,7 +60,7 @@ impl Case<'_> {
             .capability()
             .map(|(major, minor)| format!("{major}.{minor}"));
         match (self.gpu, capability) {
-            (Some(gpu), _) if self.scenario.hardware.capability == (0, 0) => {
+            (Some(gpu), _) if self.scenario.hardware.capability.is_none() => {
                 format!("{} ({})", gpu.name, gpu.architecture)
             }
             (_, Some(capability)) => format!("a card of compute capability {capability}"),
@@ -102,6 +91,11 @@ impl Problems<'_> {
     fn warn(&mut self, path: &str, expected: impl Into<String>) {
         let problem = self.problem(path, expected.into());
         self.warned.push(problem);
+    }
+
+    fn unknown(&mut self, kind: NameKind, path: &str, name: &str) {
+        self.refused
+            .push(Problem::unknown_name(kind, path, name, []));
     }
 
     fn problem(&self, path: &str, expected: String) -> Problem {

@@ -1,4 +1,4 @@
-//! Whether the task, the models beside the trained one and its settings go together.
+//! Checks the task, its reference or teacher model, and their settings against each other.
 
 use super::{Case, Problems};
 use crate::{
@@ -26,7 +26,7 @@ pub(super) fn check(case: &Case, problems: &mut Problems) {
         return;
     }
     trained(case, problems);
-    beside(case, problems);
+    reference_model(case, problems);
     sampled(case, problems);
 }
 
@@ -37,7 +37,7 @@ fn adapters(case: &Case, problems: &mut Problems) {
     if method == Some(AdapterMethod::Prefix) && training.checkpointing == Checkpointing::Layers {
         problems.refuse(
             "training.checkpointing",
-            "none: PEFT refuses prefix tuning beside checkpointing",
+            "none: PEFT refuses prefix tuning with checkpointing",
         );
     }
     let quantised = training.quantization != Quantization::None;
@@ -70,7 +70,7 @@ fn adapters(case: &Case, problems: &mut Problems) {
     if method.is_some_and(|method| elsewhere.contains(&method)) && !decodes {
         problems.refuse(
             "training.lora.method",
-            "another method: this one is modelled for models that continue text",
+            "another method: this one is modelled for causal language models only",
         );
     }
 }
@@ -80,10 +80,7 @@ fn trained(case: &Case, problems: &mut Problems) {
     let training = &case.scenario.training;
     let task = &training.task;
     if training.loss != LossKernel::Library {
-        problems.refuse(
-            "training.loss",
-            "library: the task brings a loss of its own",
-        );
+        problems.refuse("training.loss", "library: the task has its own loss");
     }
     let chunked = matches!(
         task.objective,
@@ -119,10 +116,7 @@ fn trained(case: &Case, problems: &mut Problems) {
     }
     let labels = !task.objective.samples() && task.objective != Objective::Reward;
     if labels && task.objective.trains() && task.labelled <= 0.0 {
-        problems.refuse(
-            "task.labelled",
-            "more than 0: a loss over no token is no number",
-        );
+        problems.refuse("task.labelled", "more than 0: a loss over no tokens is NaN");
     }
     if task.objective == Objective::Kto && case.scenario.data.micro_batch < 2 {
         problems.refuse(
@@ -133,7 +127,7 @@ fn trained(case: &Case, problems: &mut Problems) {
     if training.prompt_tokens > 0 && task.objective.refers() {
         problems.refuse(
             "training.prompt_tokens",
-            "0: a learned prompt beside a reference is not modelled",
+            "0: a learned prompt with a reference model is not modelled",
         );
     }
 }
@@ -159,7 +153,7 @@ fn divided(case: &Case, problems: &mut Problems) {
             "none or ddp: how this task's models are divided among GPUs is not modelled"
         }
         _ => {
-            "fsdp2, zero1, zero2, zero3, ddp or none: how others divide a task's models is not modelled"
+            "fsdp2, zero1, zero2, zero3, ddp or none: other strategies are not modelled for this task"
         }
     };
     problems.refuse("parallel.strategy", expected);
@@ -183,13 +177,13 @@ fn sampled_apart(case: &Case, problems: &mut Problems) {
     if !matches!(task.reference, Reference::None | Reference::Auto) {
         problems.refuse(
             "task.reference",
-            "none: GRPO's reference beside a divided model is not modelled",
+            "none: GRPO's reference model is not modelled when the model is sharded",
         );
     }
 }
 
 /// References and teachers.
-fn beside(case: &Case, problems: &mut Problems) {
+fn reference_model(case: &Case, problems: &mut Problems) {
     let training = &case.scenario.training;
     let task = &training.task;
     if task.objective.refers() {
@@ -204,7 +198,7 @@ fn beside(case: &Case, problems: &mut Problems) {
         if precomputed.contains(&task.reference) && !before {
             problems.refuse(
                 "task.reference",
-                "a reference that runs: completions that are sampled cannot be judged before",
+                "a reference model that runs in the step: sampled completions cannot be scored in advance",
             );
         }
         if task.reference == Reference::None && before {
@@ -266,7 +260,7 @@ fn sampled(case: &Case, problems: &mut Problems) {
     if groups && sleeps && scenario.runtime.expandable_segments {
         problems.warn(
             "runtime.expandable_segments",
-            "off, unless vLLM is newer than April 2026: before, its sleep mode refused to start beside them",
+            "off, unless vLLM is newer than April 2026: before, its sleep mode did not start with expandable segments",
         );
     }
     if task.objective.samples() && scenario.data.padding_mask {

@@ -1,12 +1,11 @@
 //! Whether the model, its data and its training go together.
 
 use super::{Case, Problems};
-use crate::problem::{nearest, one_of};
 use crate::{
     Attention, Checkpointing, Compile, Distribution, Kernels, LossKernel, LowPrecision, Objective,
     Precision, Quantization, Trainer,
 };
-use crate::{Problem, network};
+use crate::{NameKind, Problem, network};
 use headroom_catalog::{self as catalog, ModelCategory};
 
 pub(super) fn check(case: &Case, problems: &mut Problems) {
@@ -19,20 +18,20 @@ pub(super) fn check(case: &Case, problems: &mut Problems) {
     software(case, problems);
 }
 
-/// Modes of checkpointing that come to one and the same in this network.
+/// Checkpointing modes that are the same in this network.
 fn recomputed(case: &Case, problems: &mut Problems) {
     use Checkpointing::{KeepAttention, KeepHalf, KeepMatmuls, Layers};
     let mode = case.scenario.training.checkpointing;
     let selective = matches!(mode, KeepAttention | KeepHalf | KeepMatmuls);
     let expected = match case.model.map(|entry| entry.arch) {
         Some("peptrm") if selective => {
-            "layers: this network recomputes whole steps, so that every mode but none and offload is the same"
+            "layers: this network recomputes entire steps, so every mode but none and offload is the same"
         }
         Some("e3-pocket") if selective || mode == Layers => {
-            "none: nothing in this network is recomputed, so that this mode changes nothing"
+            "none: this network has no checkpointed layers; this mode has no effect"
         }
         Some("mpnet") if mode != Checkpointing::None => {
-            "none: transformers has no checkpointing for this network, and stops where it is asked for"
+            "none: transformers has no checkpointing for this network and raises an error"
         }
         _ => return,
     };
@@ -48,12 +47,10 @@ fn model(case: &Case, problems: &mut Problems) {
         }
         if let Err(problem) = network.plan(&model.dims, data.micro_batch, data.sequence) {
             // Said of the field that the form has.
-            let path = problem
-                .field
-                .strip_prefix(network::FIELD)
-                .unwrap_or_default();
-            let value = format!("{}={}", path.trim_start_matches('.'), problem.value);
-            let problem = Problem::new(network::FIELD, value, problem.expected);
+            let path = problem.field().strip_prefix(network::FIELD);
+            let path = path.unwrap_or_default();
+            let value = format!("{}={}", path.trim_start_matches('.'), problem.given());
+            let problem = Problem::new(network::FIELD, value, problem.expected());
             problems.refused.push(problem);
         }
         let known = network.sizes();
@@ -69,11 +66,7 @@ fn model(case: &Case, problems: &mut Problems) {
     }
     match case.listed_model() {
         None => {
-            let expected = match one_of(&catalog::models_near(id)) {
-                Some(near) => format!("a known model; did you mean {near}?"),
-                None => "a model of `headroom catalog`".into(),
-            };
-            problems.refuse("model.id", expected);
+            problems.unknown(NameKind::Model, "model.id", id);
         }
         Some(entry) if !entry.runs => {
             let expected = format!(
@@ -97,12 +90,8 @@ fn model(case: &Case, problems: &mut Problems) {
             let option = |name: &str| is_option(name) || encodes && name == "encoders";
             let strange = |name: &&String| !known.contains(&name.as_str()) && !option(name);
             if let Some(name) = case.scenario.model.dims.keys().find(strange) {
-                let near = nearest(name, known.iter().copied());
-                let near = near.map_or_else(
-                    || known.join(", "),
-                    |known| format!("{known} where it says {name}"),
-                );
-                problems.warn("model.dims", format!("dimensions of this model: {near}"));
+                let problem = Problem::unknown_name(NameKind::Dimension, "model.dims", name, known);
+                problems.warned.push(problem);
             }
         }
     }
@@ -154,7 +143,7 @@ fn lengths(case: &Case, problems: &mut Problems) {
         Distribution::Varying if given.is_empty() => {
             problems.warn(
                 "data.distribution",
-                "data.mean, data.p95 or data.max beside it",
+                "data.mean, data.p95 or data.max as well",
             );
         }
         Distribution::Fixed if !given.is_empty() => {
@@ -223,26 +212,26 @@ fn at_once(case: &Case, problems: &mut Problems) {
     if training.use_cache && training.checkpointing != Checkpointing::None && !caches_anyway(case) {
         problems.refuse(
             "training.use_cache",
-            "off: a model that computes layers again cannot fill a cache",
+            "off: the KV cache does not work with activation checkpointing",
         );
     }
-    let in_backward = training.optimizer_in_backward || training.optimizer.uses_gradients_up();
+    let in_backward = training.optimizer_in_backward || training.optimizer.consumes_gradients();
     if in_backward && training.accumulation > 1 {
         problems.refuse(
             "training.accumulation",
-            "1: a step in backward leaves no gradients to add to",
+            "1: optimizer-in-backward frees gradients, so they cannot accumulate",
         );
     }
     if training.optimizer_in_backward && training.clip {
         problems.refuse(
             "training.clip",
-            "off: a step in backward cannot wait for the norm of all gradients",
+            "off: optimizer-in-backward cannot wait for the global gradient norm",
         );
     }
-    if training.optimizer_in_backward && training.optimizer.uses_gradients_up() {
+    if training.optimizer_in_backward && training.optimizer.consumes_gradients() {
         problems.refuse(
             "training.optimizer_in_backward",
-            "off: this optimizer steps in backward by itself",
+            "off: this optimizer already steps in backward",
         );
     }
     if in_backward && training.precision == Precision::AmpFp16 {
@@ -270,12 +259,12 @@ fn at_once(case: &Case, problems: &mut Problems) {
             );
         }
         if case.scenario.hardware.gpus > 1 {
-            problems.refuse("training.qat", "off: it is known on one GPU");
+            problems.refuse("training.qat", "off: modelled on one GPU only");
         }
     }
     low_precision(case, problems);
     if training.fp8 && matches!(training.precision, Precision::Fp16 | Precision::AmpFp16) {
-        problems.refuse("training.precision", "bf16, amp-bf16 or fp32 beside fp8");
+        problems.refuse("training.precision", "bf16, amp-bf16 or fp32 with fp8");
     }
     if training.attention == Attention::Flash2
         && case
@@ -296,17 +285,20 @@ fn at_once(case: &Case, problems: &mut Problems) {
     if !decoder && training.loss != LossKernel::Library {
         problems.warn(
             "training.loss",
-            "library: the loss of this model has no other form here",
+            "library: other loss kernels are not modelled for this architecture",
         );
     }
     if !decoder && training.kernels != Kernels::Library {
         problems.warn(
             "training.kernels",
-            "library: there are no such kernels for this model",
+            "library: these kernels do not support this architecture",
         );
     }
     if training.checkpoint_every > 1 && training.checkpointing == Checkpointing::None {
-        problems.warn("training.checkpoint_every", "1, or checkpointing beside it");
+        problems.warn(
+            "training.checkpoint_every",
+            "1 (or training.checkpointing on)",
+        );
     }
 }
 
@@ -327,30 +319,30 @@ fn compiled(case: &Case, problems: &mut Problems) {
     let unknown = [
         (
             !known,
-            "nothing: what compiled graphs of this model keep is not known",
+            "nothing: torch.compile is not modelled for this architecture",
         ),
         (
             scenario.hardware.gpus > 1 || scenario.hardware.nodes > 1,
-            "nothing: compiled graphs are known on one GPU",
+            "nothing: torch.compile is modelled on one GPU only",
         ),
         (
             scenario.training.task.objective != Objective::Pretraining,
-            "nothing: what trainers compile of their own losses is not known",
+            "nothing: torch.compile is not modelled for trainers' own losses",
         ),
         (
             training.quantization != Quantization::None || training.qat,
-            "nothing: compiled products of few bits are not known",
+            "nothing: torch.compile with low-precision matmuls is not modelled",
         ),
         (
             training.kernels != Kernels::Library || training.loss != LossKernel::Library,
-            "nothing beside kernels of other libraries",
+            "nothing, or library kernels: Liger kernels under torch.compile are not modelled",
         ),
         (
             !matches!(
                 training.checkpointing,
                 Checkpointing::None | Checkpointing::Layers
             ),
-            "nothing, or checkpointing of whole layers or none beside it",
+            "nothing, or checkpointing of whole layers or none",
         ),
         (
             !training.budget_is_known(arch),
@@ -358,11 +350,11 @@ fn compiled(case: &Case, problems: &mut Problems) {
         ),
         (
             training.memory_budget < 1.0 && training.checkpointing != Checkpointing::None,
-            "nothing, or no checkpointing beside a memory budget: what both keep is not known",
+            "nothing, or no checkpointing: a memory budget with checkpointing is not modelled",
         ),
         (
             training.keep_outputs,
-            "nothing, or training.keep_outputs off: a kept output is not known beside it",
+            "nothing, or training.keep_outputs off: keeping outputs is not modelled under torch.compile",
         ),
     ];
     if let Some((_, expected)) = unknown.into_iter().find(|(is, _)| *is) {
@@ -370,7 +362,7 @@ fn compiled(case: &Case, problems: &mut Problems) {
     }
 }
 
-/// What linear layers cannot multiply in at once, and where it is not known.
+/// Low-precision recipes that exclude each other, and where they are not modelled.
 fn low_precision(case: &Case, problems: &mut Problems) {
     let training = &case.scenario.training;
     let recipe = training.low_precision;
@@ -382,10 +374,7 @@ fn low_precision(case: &Case, problems: &mut Problems) {
         .is_some_and(|model| model.category == ModelCategory::Decoders);
     let float8 = matches!(recipe, LowPrecision::Rowwise | LowPrecision::RowwiseHigh);
     let wrong = [
-        (
-            !decodes,
-            "none, or a model that continues text: only their layers are known so",
-        ),
+        (!decodes, "none: modelled for causal language models only"),
         (
             training.fp8 || training.qat,
             "none, or training.fp8 and training.qat off: a layer multiplies in one way",
@@ -396,11 +385,11 @@ fn low_precision(case: &Case, problems: &mut Problems) {
         ),
         (
             case.scenario.hardware.gpus > 1 || case.scenario.hardware.nodes > 1,
-            "none: it is known on one GPU",
+            "none: modelled on one GPU only",
         ),
         (
             training.compile != Compile::Nothing && !float8,
-            "a float8 recipe, or training.compile nothing: other compiled graphs are not known",
+            "a float8 recipe, or training.compile nothing: other recipes are not modelled under torch.compile",
         ),
         (
             matches!(
@@ -431,7 +420,7 @@ fn adapters(case: &Case, problems: &mut Problems) {
     if training.quantization != Quantization::None && !frozen {
         problems.refuse(
             "training.quantization",
-            "none, or training.lora beside it: weights of four bits cannot be trained",
+            "none (or training.lora on): quantized weights cannot be trained",
         );
     }
     if let Some(lora) = &training.lora {
@@ -440,8 +429,7 @@ fn adapters(case: &Case, problems: &mut Problems) {
         }
         let smallest = case.size("hidden").filter(|hidden| lora.rank >= *hidden);
         if let Some(hidden) = smallest {
-            let expected =
-                format!("a rank below {hidden}, the width of the layers it is to be lower than");
+            let expected = format!("a rank below {hidden}, the width of the adapted layers");
             problems.warn("training.lora.rank", expected);
         }
     }
@@ -450,12 +438,14 @@ fn adapters(case: &Case, problems: &mut Problems) {
 /// Versions that Headroom has no facts for.
 fn software(case: &Case, problems: &mut Problems) {
     let stack = &case.scenario.stack;
-    let (major, minor) = stack.trainer_version;
     let Some(trainer) = catalog::stack(stack.trainer.id()) else {
         return;
     };
-    let outside = !(trainer.first..=trainer.last).contains(&(major, minor));
-    if (major, minor) != (0, 0) && outside && stack.trainer != Trainer::Torch {
+    let known = trainer.first..=trainer.last;
+    let outside = stack
+        .trainer_version
+        .is_some_and(|version| !known.contains(&version));
+    if outside && stack.trainer != Trainer::Torch {
         let (first, last) = (trainer.first, trainer.last);
         let expected = format!(
             "\"{}.{}\" to \"{}.{}\", the versions of {} whose defaults are known; the nearest is taken",
@@ -463,16 +453,13 @@ fn software(case: &Case, problems: &mut Problems) {
         );
         problems.warn("stack.trainer_version", expected);
     }
-    if stack.trainer == Trainer::Torch && (major, minor) != (0, 0) {
+    if stack.trainer == Trainer::Torch && stack.trainer_version.is_some() {
         problems.warn(
             "stack.trainer_version",
-            "\"0.0\": a loop of one's own has no version but PyTorch's",
+            "\"0.0\": a plain PyTorch loop has no trainer version",
         );
     }
     if stack.trainer == Trainer::Unsloth && case.scenario.hardware.gpus > 1 {
-        problems.warn(
-            "hardware.gpus",
-            "1: several GPUs are not what Unsloth is made for",
-        );
+        problems.warn("hardware.gpus", "1: Unsloth supports one GPU");
     }
 }

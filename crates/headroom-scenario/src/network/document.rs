@@ -102,13 +102,13 @@ fn is_layer(name: &str) -> bool {
     layer_names().contains(&name)
 }
 
-fn item(kind: &str, value: &Document, at: &str, besides: &[&str]) -> Result<Item, Problem> {
+fn item(kind: &str, value: &Document, at: &str, extra: &[&str]) -> Result<Item, Problem> {
     let Document::Map(entries) = value else {
         return Err(Problem::new(at, "", "a group of fields"));
     };
     let mut fields = Vec::new();
     for Entry { key, value, .. } in entries {
-        if besides.contains(&key.as_str()) {
+        if extra.contains(&key.as_str()) {
             continue;
         }
         let text = match value {

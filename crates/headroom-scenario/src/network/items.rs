@@ -1,8 +1,7 @@
 //! What a network is declared of: each kind of item with its fields, in one table.
 
 use super::FIELD;
-use crate::Problem;
-use crate::problem::nearest;
+use crate::{NameKind, Problem};
 use headroom_base::order::sorted;
 
 /// A kind of item.
@@ -14,7 +13,7 @@ pub struct ItemType {
     pub about: &'static str,
 }
 
-/// Where an item of a kind stands.
+/// Where an item of a kind may appear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
     /// Once, by its name.
@@ -227,11 +226,7 @@ impl Item {
     ) -> Result<Self, Problem> {
         let Some(kind) = ITEM_TYPES.iter().find(|item| item.name == kind) else {
             let names = ITEM_TYPES.iter().map(|item| item.name);
-            let expected = match nearest(kind, names.clone()) {
-                Some(near) => format!("a known kind; did you mean {near}?"),
-                None => format!("one of {}", names.collect::<Vec<_>>().join(", ")),
-            };
-            return Err(Problem::new(at, kind, expected));
+            return Err(Problem::unknown_name(NameKind::LayerKind, at, kind, names));
         };
         let mut item = Self {
             kind,
@@ -249,11 +244,12 @@ impl Item {
             } else {
                 let Some(field) = kind.fields.iter().find(|field| field.name == key) else {
                     let names = kind.fields.iter().map(|field| field.name);
-                    let expected = match nearest(&key, names.clone()) {
-                        Some(near) => format!("a known field; did you mean {near}?"),
-                        None => format!("one of {}", names.collect::<Vec<_>>().join(", ")),
-                    };
-                    return Err(Problem::new(path, value, expected));
+                    return Err(Problem::unknown_name(
+                        NameKind::LayerField,
+                        path,
+                        &value,
+                        names,
+                    ));
                 };
                 if !field.takes.accepts(&value) {
                     return Err(Problem::new(path, value, field.takes.expected()));
@@ -358,7 +354,7 @@ fn is_name(text: &str) -> bool {
     plain && (1..=40).contains(&text.len()) && !text.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// Where the next item stands.
+/// Where the next item is.
 #[derive(Debug, Default)]
 pub(super) struct Context {
     parts: usize,

@@ -24,7 +24,7 @@ use items::Context;
 /// The longest text of a network, in bytes: what a link may carry, squeezed or not.
 pub const LONGEST_TEXT: usize = 8192;
 
-/// A declared network: what was said, item by item, each of a known kind with known fields. Whether its sizes fit one
+/// A declared network: its items, each of a known kind with known fields. Whether its sizes fit one
 /// another is known when it is planned for a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Network {
@@ -220,7 +220,7 @@ pub fn problems(
 /// Stands in texts for a network that only its file holds.
 const RECORDED: &str = "recorded";
 
-/// Where a network stands in a scenario.
+/// The path of a network in a scenario.
 pub const FIELD: &str = "model.network";
 
 /// Networks for property tests.

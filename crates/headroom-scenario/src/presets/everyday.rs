@@ -3,7 +3,7 @@
 use super::preset::Preset;
 
 /// A preset over a base: card, model, micro-batch, sequence, precision, optimizer, checkpointing, accumulation, and
-/// whatever else is said.
+/// other settings.
 macro_rules! preset {
     ($id:literal, $title:literal, $about:literal, $gpu:literal, $model:literal, $batch:literal x $sequence:literal,
      $precision:literal, $optimizer:literal, $checkpointing:literal, $accumulation:literal $(, $path:literal = $value:literal)* $(,)?) => {
@@ -73,7 +73,7 @@ pub(super) const EVERYDAY: &[Preset] = &[
         "rtx-4090-24gb", "llama-3.2-1b", "1" x "2048", "bf16", "adamw-fused", "layers", "16"),
     lora!("llama-3b-lora-16gb", "Llama 3.2 3B, LoRA on 16 GB", "Adapters on the attention layers over a frozen base in bf16.",
         "rtx-4080-16gb", "llama-3.2-3b", "1" x "2048", "layers", "16", "q_proj,k_proj,v_proj,o_proj"),
-    lora!("llama-8b-lora-24gb", "Llama 3.1 8B, LoRA on 24 GB", "The most asked question of all: 8 billion frozen weights in bf16 and adapters on one consumer card.",
+    lora!("llama-8b-lora-24gb", "Llama 3.1 8B, LoRA on 24 GB", "The most common question: 8 billion frozen weights in bf16 and adapters on one consumer card.",
         "rtx-4090-24gb", "llama-3.1-8b", "1" x "2048", "layers", "16", "q_proj,k_proj,v_proj,o_proj"),
     preset!("llama-8b-full-80gb", "Llama 3.1 8B, full fine-tuning on 80 GB", "Everything in bf16 on one H100, with the fused AdamW and checkpointing.",
         "h100-sxm5-80gb", "llama-3.1-8b", "1" x "4096", "bf16", "adamw-fused", "layers", "16"),
@@ -113,13 +113,13 @@ pub(super) const EVERYDAY: &[Preset] = &[
         "rtx-4090-24gb", "convnext-tiny", "64" x "1", "amp-bf16", "adamw", "none", "1"),
     preset!("clip-24gb", "CLIP ViT-B/32 on 24 GB", "Two towers and a contrastive loss over the batch.",
         "rtx-4090-24gb", "clip-vit-b32", "64" x "77", "amp-bf16", "adamw", "none", "1"),
-    qlora!("llama-1b-qlora-8gb", "Llama 3.2 1B, QLoRA on 8 GB", "A small model in four bits, with long sequences on a small card.",
+    qlora!("llama-1b-qlora-8gb", "Llama 3.2 1B, QLoRA on 8 GB", "A small 4-bit model, with long sequences on a small GPU.",
         "rtx-4060-8gb", "llama-3.2-1b", "1" x "2048", "16"),
     qlora!("mistral-7b-qlora-12gb", "Mistral 7B, QLoRA on 12 GB", "The recipe of the QLoRA paper on a mid-range card.",
         "rtx-3060-12gb", "mistral-7b-v0.3", "1" x "1024", "16"),
-    qlora!("llama-8b-qlora-16gb", "Llama 3.1 8B, QLoRA on 16 GB", "The most asked question with four-bit weights: half the card is left for activations.",
+    qlora!("llama-8b-qlora-16gb", "Llama 3.1 8B, QLoRA on 16 GB", "The most common question with 4-bit weights: half the GPU is left for activations.",
         "rtx-4080-16gb", "llama-3.1-8b", "1" x "2048", "16"),
-    qlora!("qwen-14b-qlora-24gb", "Qwen2.5 14B, QLoRA on 24 GB", "What LoRA in bf16 cannot hold on a consumer card, four bits can.",
+    qlora!("qwen-14b-qlora-24gb", "Qwen2.5 14B, QLoRA on 24 GB", "Too large for a consumer GPU in bf16; it fits in 4-bit.",
         "rtx-4090-24gb", "qwen2.5-14b", "1" x "2048", "16"),
     qlora!("qwen-32b-qlora-48gb", "Qwen2.5 32B, QLoRA on 48 GB", "A large model on a workstation card.",
         "rtx-a6000-48gb", "qwen2.5-32b", "1" x "2048", "16"),

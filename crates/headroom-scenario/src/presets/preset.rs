@@ -1,6 +1,6 @@
 //! What a preset is.
 
-use crate::{Scenario, settings};
+use crate::{Draft, Origin, Scenario, resolve::resolve, settings};
 
 /// A named scenario.
 #[derive(Clone, Copy, Debug)]
@@ -21,12 +21,29 @@ impl Preset {
         named.map(|(_, id)| *id)
     }
 
-    pub fn scenario(&self) -> Scenario {
+    /// A complete run: what it does not spell out is the format's default, also where its trainer has another.
+    pub fn draft(&self) -> Draft {
+        let origin = || Origin::Preset(self.id);
+        let mut draft = Draft::default();
         let mut scenario = Scenario::default();
         for (path, value) in self.set {
             // A test holds every preset to be made of known paths and values.
-            let _ = settings::set(&mut scenario, path, value);
+            if let Some(setting) = settings::find(path) {
+                draft.read(setting, value, origin());
+                let _ = setting.set(&mut scenario, value);
+            }
         }
-        scenario
+        let resolved = resolve(&draft).scenario;
+        for setting in settings::all() {
+            let value = setting.value(&scenario);
+            if setting.applies(&scenario) && value != setting.value(&resolved) {
+                draft.say(setting, value, origin());
+            }
+        }
+        draft
+    }
+
+    pub fn scenario(&self) -> Scenario {
+        resolve(&self.draft()).scenario
     }
 }

@@ -79,7 +79,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
         help: "The card's total memory as torch reports it; 0 uses the catalogue's value. Set it for a card the catalogue does not list.",
         memory: "The limit the run is compared with; what the run needs does not change.",
-        access: whole!(hardware.memory_mib),
+        access: unless_zero!(hardware.memory_mib),
         parent: None,
     },
     Setting {
@@ -93,10 +93,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
         help: "NVIDIA's compute capability, such as \"8.9\"; \"0.0\" uses the catalogue's. For a card the catalogue does not list.",
         memory: "Sets which number formats and attention kernels run, and how much workspace cuBLAS takes.",
-        access: Access::Version(
-            |s| s.hardware.capability,
-            |s, new| s.hardware.capability = new,
-        ),
+        access: unless_zeros!(hardware.capability),
         parent: None,
     },
     Setting {
@@ -110,7 +107,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
         help: "How fast the card reads its memory; 0 uses the catalogue's. For a card the catalogue does not list.",
         memory: "Changes the time of a step, not its memory.",
-        access: whole!(hardware.bandwidth),
+        access: unless_zero!(hardware.bandwidth),
         parent: None,
     },
     Setting {
@@ -124,7 +121,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
         help: "Tensor-core throughput in bf16 or fp16 without sparsity; 0 uses the catalogue's. For a card the catalogue does not list.",
         memory: "Changes the time of a step, not its memory.",
-        access: whole!(hardware.tflops),
+        access: unless_zero!(hardware.tflops),
         parent: None,
     },
     Setting {
@@ -143,7 +140,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
             |s, id| {
                 let found = SYSTEMS.iter().find(|(_, choice)| choice.id == id);
-                found.map(|(os, _)| s.hardware.os = *os).is_some()
+                s.hardware.os = found.map_or_else(Os::default, |(os, _)| *os);
             },
         ),
         parent: None,

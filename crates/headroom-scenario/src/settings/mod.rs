@@ -1,7 +1,7 @@
 //! The settings themselves, a file for each section, in the order of the form, and the ways to look one up.
 
-use super::problem::{nearest, one_of};
-pub use super::setting::{Setting, Value, ValueType};
+use super::problem::{NameKind, nearest};
+pub use super::setting::{Setting, SettingId, Value, ValueType};
 pub use super::values::{LARGEST_SIZE, LONGEST_LIST, LONGEST_NAME};
 use super::{Problem, Scenario};
 use headroom_base::order::sorted;
@@ -36,6 +36,11 @@ pub fn set(scenario: &mut Scenario, name: &str, text: &str) -> Result<(), Proble
 
 /// The problem of a name that no setting has.
 pub fn unknown(name: &str, value: &str) -> Problem {
+    Problem::unknown_name(NameKind::Setting, name, value, [])
+}
+
+/// The paths that a name which no setting has most likely means.
+pub(super) fn near(name: &str) -> Vec<&'static str> {
     let names = all().iter().flat_map(|setting| [setting.path, setting.key]);
     let sections = SECTIONS.iter().map(|(id, _)| *id);
     // `data.seq` means the field whose link key is `seq`, and `strategy` the one whose path ends so.
@@ -46,11 +51,7 @@ pub fn unknown(name: &str, value: &str) -> Problem {
     let near = near
         .or_else(|| nearest(name, names.chain(sections)))
         .or_else(|| Some(by_end(nearest(name, ends())?)?.path));
-    let expected = match near.map(String::from).or_else(|| one_of(&holding(name))) {
-        Some(near) => format!("a known field; did you mean {near}?"),
-        None => "a known field; `headroom schema` lists them".into(),
-    };
-    Problem::new(name, value, expected)
+    near.map_or_else(|| holding(name), |near| vec![near])
 }
 
 /// The fields whose names hold a word, such as `data.micro_batch` for `batch`, the shortest first.
@@ -78,9 +79,21 @@ pub const SECTIONS: &[(&str, &str)] = &[
 ];
 
 impl Setting {
+    /// Whether other settings' defaults depend on this one.
+    pub(super) fn brings_defaults(&self) -> bool {
+        self.section() == "stack"
+            || matches!(self.path, "model.id" | "hardware.gpu")
+            || self.path.starts_with("training.lora")
+    }
+
     /// Whether the setting means anything in this scenario (adapters' rank does not without adapters).
     pub fn applies(&self, scenario: &Scenario) -> bool {
-        let on = |parent: &Setting| parent.value(scenario) == Value::Switch(true);
+        let on = |parent: &Setting| {
+            !matches!(
+                parent.value(scenario),
+                Value::Switch(false) | Value::Whole(0)
+            )
+        };
         let in_task = self.path.strip_prefix("task.");
         in_task.is_none_or(|field| task::applies(field, scenario))
             && self.parent.and_then(find).is_none_or(on)
@@ -93,6 +106,24 @@ macro_rules! whole {
         crate::setting::Access::Whole(
             |s| u64::from(s.$($part).+),
             |s, new| s.$($part).+ = new.try_into().unwrap_or_default(),
+        )
+    };
+}
+/// The same where the text `0` stands for none.
+macro_rules! unless_zero {
+    ($($part:ident).+) => {
+        crate::setting::Access::Whole(
+            |s| s.$($part).+.map_or(0, |value| u64::from(value.get())),
+            |s, new| s.$($part).+ = new.try_into().ok().and_then(std::num::NonZero::new),
+        )
+    };
+}
+/// A version, where the text `0.0` stands for none.
+macro_rules! unless_zeros {
+    ($($part:ident).+) => {
+        crate::setting::Access::Version(
+            |s| s.$($part).+.unwrap_or_default(),
+            |s, new| s.$($part).+ = Some(new).filter(|version| *version != (0, 0)),
         )
     };
 }
@@ -110,7 +141,7 @@ macro_rules! choice {
     ($type:ident, $($part:ident).+) => {
         crate::setting::Access::Choice(
             |s| s.$($part).+.id(),
-            |s, id| $type::from_id(id).map(|choice| s.$($part).+ = choice).is_some(),
+            |s, id| s.$($part).+ = $type::from_id(id).unwrap_or_default(),
         )
     };
 }
@@ -124,7 +155,7 @@ macro_rules! words {
         crate::setting::Access::Words(|s| s.$($part).+.clone(), |s, new| s.$($part).+ = new)
     };
 }
-/// Accessors for a field of the adapters, which exist only where asked for: writing one asks for them.
+/// Accessors for a field of the adapters; writing one turns adapters on.
 macro_rules! lora {
     ($access:ident, $field:ident) => {
         crate::setting::Access::$access(

@@ -1,6 +1,6 @@
 //! The allocator, the loader, evaluation and saving.
 
-use crate::setting::{Setting, ValueType};
+use crate::setting::{Access, Setting, ValueType};
 
 pub(super) const SETTINGS: &[Setting] = &[
     Setting {
@@ -25,7 +25,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
         help: "max_split_size_mb of PYTORCH_ALLOC_CONF, 20 or more; 0 for no limit.",
         memory: "Larger blocks are never split: less fragmentation from large blocks, more memory reserved for some requests.",
-        access: whole!(runtime.max_split_size_mb),
+        access: unless_zero!(runtime.max_split_size_mb),
         parent: None,
     },
     Setting {
@@ -39,7 +39,10 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
         help: "garbage_collection_threshold of PYTORCH_ALLOC_CONF, above 0 and below 1; 0 turns it off. It needs a memory fraction below 1.",
         memory: "Above this share of the allowed memory, unused blocks are freed before an allocation can fail.",
-        access: number!(runtime.garbage_collection_threshold),
+        access: Access::Number(
+            |s| s.runtime.garbage_collection_threshold.unwrap_or(0.0),
+            |s, new| s.runtime.garbage_collection_threshold = (new > 0.0).then_some(new),
+        ),
         parent: None,
     },
     Setting {
@@ -50,7 +53,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         value_type: ValueType::Whole { low: 0, high: 64 },
         help: "roundup_power2_divisions of PYTORCH_ALLOC_CONF, a power of two; 0 turns it off.",
         memory: "Requests are rounded up to a fraction of a power of two: fewer sizes, so blocks are reused, each slightly larger.",
-        access: whole!(runtime.roundup_power2_divisions),
+        access: unless_zero!(runtime.roundup_power2_divisions),
         parent: None,
     },
     Setting {
@@ -63,8 +66,11 @@ pub(super) const SETTINGS: &[Setting] = &[
             high: 1.0,
         },
         help: "set_per_process_memory_fraction: the share of the card this process may use; 1 for no limit.",
-        memory: "A lower limit makes the allocator free cached blocks earlier and fail earlier; it saves nothing by itself.",
-        access: number!(runtime.memory_fraction),
+        memory: "A lower limit makes the allocator free cached blocks earlier and fail earlier; it saves no memory.",
+        access: Access::Number(
+            |s| s.runtime.memory_fraction.unwrap_or(1.0),
+            |s, new| s.runtime.memory_fraction = (new < 1.0).then_some(new),
+        ),
         parent: None,
     },
     Setting {
@@ -76,9 +82,9 @@ pub(super) const SETTINGS: &[Setting] = &[
             low: 0,
             high: 10_000_000,
         },
-        help: "What nvidia-smi shows for the whole GPU less torch.cuda.memory_reserved(), after a step; 0 uses the catalogue's. `headroom calibrate` reads it from a probe log.",
+        help: "nvidia-smi's total for the GPU minus torch.cuda.memory_reserved(), after one step; 0 uses the catalogue's. `headroom calibrate` reads it from a probe log.",
         memory: "Takes the place of what the catalogue says of the context, libraries and NCCL, and counts the desktop and other processes.",
-        access: whole!(runtime.outside_mib),
+        access: unless_zero!(runtime.outside_mib),
         parent: None,
     },
     Setting {
@@ -91,7 +97,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             high: 10_000_000,
         },
         help: "torch.cuda.max_memory_allocated() of a run less its prediction; 0 for none. `headroom calibrate` reads it from a probe log or a memory snapshot.",
-        memory: "Your loop keeps it beside what it was predicted to: it is added to what the GPU must hold.",
+        memory: "Your loop allocates it on top of the prediction: it is added to the GPU's total.",
         access: whole!(runtime.kept_mib),
         parent: None,
     },
@@ -159,7 +165,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
         help: "Samples per evaluation batch on one GPU; 0 for no evaluation.",
         memory: "Evaluation saves nothing for backward, but a large batch's logits can exceed the training peak.",
-        access: whole!(runtime.eval_batch),
+        access: unless_zero!(runtime.eval_batch),
         parent: None,
     },
     Setting {
@@ -173,7 +179,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
         help: "Optimizer steps between evaluations; 0 where runtime.eval_interval says it.",
         memory: "Whatever an evaluation leaves behind adds up with each one.",
-        access: whole!(runtime.eval_every),
+        access: unless_zero!(runtime.eval_every),
         parent: None,
     },
     Setting {
@@ -200,7 +206,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             high: 1_000_000_000_000,
         },
         help: "Samples in the evaluation set of one GPU; 0 if unknown.",
-        memory: "None by itself: metrics that nobody resets keep something of each.",
+        memory: "None by itself: metrics that are never reset keep part of each.",
         access: whole!(runtime.eval_samples),
         parent: None,
     },
@@ -214,7 +220,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             high: 1_000_000_000.0,
         },
         help: "Share of the evaluation set that is used, or above 1 a number of batches (limit_val_batches of Lightning).",
-        memory: "Metrics that nobody resets keep less.",
+        memory: "Metrics that are never reset keep less.",
         access: number!(runtime.eval_limit),
         parent: None,
     },
@@ -242,8 +248,8 @@ pub(super) const SETTINGS: &[Setting] = &[
             high: 1_000_000_000,
         },
         help: "Epochs of the run; 0 if unknown.",
-        memory: "None by itself: what grows with every evaluation must fit until the last.",
-        access: whole!(runtime.epochs),
+        memory: "None by itself: what grows with every evaluation must fit until the last one.",
+        access: unless_zero!(runtime.epochs),
         parent: None,
     },
     Setting {
@@ -257,7 +263,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
         help: "Optimizer steps between saved checkpoints; 0 to save none.",
         memory: "Gathering sharded state to save it can be the peak of a run.",
-        access: whole!(runtime.save_every),
+        access: unless_zero!(runtime.save_every),
         parent: None,
     },
     Setting {
@@ -271,7 +277,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
         help: "Saved checkpoints to keep on disk; 0 keeps all.",
         memory: "Disk: weights and optimizer states per checkpoint.",
-        access: whole!(runtime.save_keep),
+        access: unless_zero!(runtime.save_keep),
         parent: None,
     },
 ];

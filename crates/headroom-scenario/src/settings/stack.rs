@@ -26,10 +26,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
         help: "The trainer's version, major and minor, in quotes; \"0.0\" is the newest that Headroom knows. Write 2026.10 as \"26.10\".",
         memory: "Defaults change between versions.",
-        access: Access::Version(
-            |s| s.stack.trainer_version,
-            |s, new| s.stack.trainer_version = new,
-        ),
+        access: unless_zeros!(stack.trainer_version),
         parent: None,
     },
     Setting {
@@ -73,7 +70,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             high: (0, 21),
         },
         help: "The version of PEFT, major and minor, in quotes.",
-        memory: "Since 0.12 adapters are kept in fp32 unless told otherwise.",
+        memory: "Since 0.12 adapters are kept in fp32 by default.",
         access: Access::Version(|s| s.stack.peft, |s, new| s.stack.peft = new),
         parent: None,
     },

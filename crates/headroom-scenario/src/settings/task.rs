@@ -1,9 +1,9 @@
 //! What a run trains its model to do.
 
 use crate::setting::{Setting, ValueType};
-use crate::{BesideType, EvaluationOutput, LmHead, Objective, Reference, Sampler, Scenario};
+use crate::{EvaluationOutput, LmHead, Objective, Reference, ReferenceDtype, Sampler, Scenario};
 
-/// Whether a field of the task means anything beside the others.
+/// Whether a field of the task has an effect given the others.
 pub(super) fn applies(field: &str, scenario: &Scenario) -> bool {
     let task = &scenario.training.task;
     let objective = task.objective;
@@ -40,7 +40,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         unit: "",
         value_type: ValueType::Choice(Objective::CHOICES),
         help: "What the model is trained to do, and by whose trainer.",
-        memory: "Decides which models are loaded beside the trained one, what the loss keeps and what is sampled.",
+        memory: "Decides which other models are loaded, what the loss saves and what is sampled.",
         access: choice!(Objective, training.task.objective),
         parent: None,
     },
@@ -85,10 +85,10 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "reference_type",
         label: "Reference's type",
         unit: "",
-        value_type: ValueType::Choice(BesideType::CHOICES),
+        value_type: ValueType::Choice(ReferenceDtype::CHOICES),
         help: "The number format of a reference or teacher. TRL loads a reference named by its id in fp32.",
         memory: "Four bytes per weight in fp32, two in bf16.",
-        access: choice!(BesideType, training.task.reference_type),
+        access: choice!(ReferenceDtype, training.task.reference_type),
         parent: None,
     },
     Setting {
@@ -98,7 +98,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         unit: "",
         value_type: ValueType::Model,
         help: "The model whose distribution is learned from.",
-        memory: "Its weights are held beside the trained model's, and its logits beside the student's.",
+        memory: "Its weights are held in addition to the trained model's, and its logits in addition to the student's.",
         access: text!(training.task.teacher),
         parent: None,
     },

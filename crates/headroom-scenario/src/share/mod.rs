@@ -10,8 +10,9 @@ mod squeeze;
 use std::collections::BTreeMap;
 
 use crate::network::{LONGEST_TEXT, Network};
-use crate::settings::{self, Setting};
-use crate::{Problem, Scenario, filled, stack, versions};
+use crate::resolve::{self, Origin, resolve};
+use crate::settings;
+use crate::{Draft, Problem, Scenario, versions};
 
 /// The version of the catalogue and of the rules; a link from another one may show other numbers.
 pub const DATA_VERSION: &str = "1";
@@ -29,12 +30,14 @@ const WITHOUT: &str = "no";
 const READABLE: usize = 160;
 const NETWORK: &str = "network";
 const SQUEEZED: &str = "net";
-/// A recorded model that is short enough to travel whole.
+/// A recorded model that is short enough for a link.
 const RECORDED: &str = "rec";
 
 /// What a link held.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Opened {
+    /// What it says; the scenario is that over the defaults of the link's version.
+    pub draft: Draft,
     pub scenario: Scenario,
     /// Keys and values this version does not know; everything else was kept.
     pub problems: Vec<Problem>,
@@ -46,14 +49,14 @@ pub struct Opened {
 pub fn write(scenario: &Scenario) -> String {
     let defaults = Scenario::default();
     let mut link = format!("v={}&data={DATA_VERSION}", Scenario::VERSION);
-    // What the software brings is written out, lest the link's meaning change with the catalogue.
-    let brought = stack::brought(scenario);
+    // Defaults of the software are spelled out, so that the link's meaning does not change with the catalogue.
+    let defaults_of_stack = resolve::stack_defaults(scenario);
     for setting in settings::all() {
         let value = setting.get(scenario);
-        let is_brought = brought
+        let of_stack = defaults_of_stack
             .iter()
-            .any(|brought| brought.setting.path == setting.path);
-        if setting.applies(scenario) && (is_brought || value != setting.get(&defaults)) {
+            .any(|default| default.setting == setting);
+        if setting.applies(scenario) && (of_stack || value != setting.get(&defaults)) {
             link.push('&');
             let recording = scenario.model.network.as_ref().and_then(Network::recording);
             let recording = recording.filter(|_| setting.key == NETWORK);
@@ -98,8 +101,8 @@ pub fn write_both(first: &Scenario, other: &Scenario) -> String {
     }
 }
 
-/// The scenario that a link's first is compared with. One that says its version stands for itself; else it says how it
-/// differs from the first.
+/// The scenario that a link's first is compared with. With a version of its own it is complete; otherwise it lists
+/// differences from the first.
 pub fn read_other(link: &str) -> Option<Scenario> {
     let fragment = link.split_once('#').map_or(link, |(_, fragment)| fragment);
     let (first, other) = fragment.split_once(VERSUS)?;
@@ -160,10 +163,15 @@ pub fn read(link: &str) -> Opened {
             )),
         }
     }
-    let version = version(given.remove("v"), &mut problems);
+    let mut draft = Draft::of_format(version(given.remove("v"), &mut problems));
     let other_data = given.remove("data").filter(|data| data != DATA_VERSION);
-    let lookup = |setting: &Setting| given.get(setting.key).map(String::as_str);
-    let scenario = filled(version, lookup, &mut problems);
+    for (key, value) in &given {
+        if let Some(setting) = settings::by_key(key) {
+            draft.read(setting, value, Origin::Link);
+        }
+    }
+    let resolved = resolve(&draft);
+    problems.extend(resolved.problems);
     let shown = MOST_PROBLEMS.saturating_sub(problems.len());
     let named = unknown.iter().take(shown);
     problems.extend(named.map(|(key, value)| settings::unknown(key, value)));
@@ -174,7 +182,8 @@ pub fn read(link: &str) -> Opened {
     }
     problems.truncate(MOST_PROBLEMS);
     Opened {
-        scenario,
+        draft,
+        scenario: resolved.scenario,
         problems,
         other_data,
     }
@@ -408,7 +417,7 @@ mod tests {
         check("v=2&mb=5", &["v is `2`; expected a version from 1 to 1"]);
         let scenario = check(
             "lora=off&lora_rank=4",
-            &["training.lora.rank is `4`; expected no value where training.lora is off"],
+            &["training.lora.rank is `4`; expected no value while training.lora is off"],
         );
         assert_eq!(scenario.training.lora, None);
         let other = read("v=1&data=0&mb=5").other_data;

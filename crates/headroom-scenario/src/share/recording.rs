@@ -6,7 +6,7 @@ use super::squeeze;
 use crate::network::{Network, Recording};
 use headroom_base::document::json;
 
-/// The longest JSON that is tried, and the longest text that it may come to: the rest of a link has to fit beside it.
+/// The longest JSON that is tried, and the longest packed text: the link needs room for the rest.
 const LONGEST_JSON: usize = 65_536;
 const LONGEST: usize = 12_288;
 

@@ -1,4 +1,4 @@
-//! Shorter text for long values: what came before is named by its distance and length instead of being said again.
+//! Compression of long values: a repetition is written as distance and length.
 //!
 //! The letters are those of a link, so that a little of it can still be read. Published links hold such text: neither the
 //! dictionary nor the letters may change.
@@ -59,7 +59,7 @@ pub(super) fn write(text: &str) -> String {
     squeezed
 }
 
-/// Where the longest repetition of what stands at a place begins, and its length.
+/// The start and the length of the longest earlier repetition of the text at a position.
 fn best(all: &[char], before: &[usize], nearest: usize, at: usize) -> Option<(usize, usize)> {
     const TRIES: usize = 64;
     let mut found: Option<(usize, usize)> = None;

@@ -32,11 +32,10 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let frozen = freeze.iter().any(|part| part == "backbone");
     let (data, runtime) = (&scenario.data, &scenario.runtime);
     let peaks = launch.size("peaks");
-    // All checkpoints are kept with -1 here, with 0 in a scenario.
-    let kept = match runtime.save_keep {
-        0 => "-1".into(),
-        kept => kept.to_string(),
-    };
+    // -1 keeps all.
+    let kept = runtime
+        .save_keep
+        .map_or("-1".into(), |kept| kept.to_string());
     launch.needs_patch("--as_given: without it the fork takes a batch of 1, two workers and four validations an epoch");
     let fixed = [
         ("--project_name", "MorganFingerprints"),
@@ -85,9 +84,9 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     if runtime.eval_keeps == 0 {
         options.push(launch.flag("--reset_val_metrics", ""));
     }
-    // The default is 1000.
-    if runtime.save_every > 0 {
-        options.push(launch.flag("--every_n_train_steps", runtime.save_every));
+    // The author's 1000, where nothing is said.
+    if let Some(every) = runtime.save_every {
+        options.push(launch.flag("--every_n_train_steps", every));
     }
     if scenario.training.clip {
         options.push(launch.flag("--gradient_clip_val", "1.0"));

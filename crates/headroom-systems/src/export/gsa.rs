@@ -1,5 +1,7 @@
 //! Gated Sparse Attention: the YAML of `training/train.py`, read by OmegaConf, and its `torchrun` command.
 
+use std::num::NonZero;
+
 use super::{Launch, command, files, refused, starter};
 use headroom_base::document::Document;
 use headroom_base::document::yaml;
@@ -97,11 +99,8 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let (data, runtime) = (&scenario.data, &scenario.runtime);
     let effective = scenario.effective_batch();
     let clip = if training.clip { 1.0 } else { 0.0 };
-    // The trainer would divide by 0.
-    let save = match runtime.save_every {
-        0 => u64::from(u32::MAX),
-        every => every,
-    };
+    // The trainer takes 0 for a divisor.
+    let save = runtime.save_every.map_or(u64::from(u32::MAX), NonZero::get);
     launch.value("micro_batch_size", "2", data.micro_batch);
     launch.value("gradient_accumulation_steps", "32", training.accumulation);
     launch.value("global_batch_size", "256", effective);

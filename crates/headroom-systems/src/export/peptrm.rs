@@ -97,10 +97,10 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         model = model.with("recompute", step);
     }
     // Micro-batches are counted, not updates.
-    let save = match scenario.runtime.save_every {
-        0 => u64::from(u32::MAX),
-        every => every.saturating_mul(training.accumulation),
-    };
+    let save = scenario.runtime.save_every;
+    let save = save.map_or(u64::from(u32::MAX), |every| {
+        every.get().saturating_mul(training.accumulation)
+    });
     let mut settings = Document::new()
         .with("learning_rate", 1.5e-4)
         .with("weight_decay", 0.01)

@@ -30,10 +30,7 @@ fn every_setting_is_in_the_files_or_refused() {
                 }
             }
             (Some(Err(problems)), Err(fields)) => {
-                let found: Vec<&str> = problems
-                    .iter()
-                    .map(|problem| problem.field.as_str())
-                    .collect();
+                let found: Vec<&str> = problems.iter().map(|problem| problem.field()).collect();
                 assert_eq!(found, fields);
             }
             (files, _) => panic!("{files:?}"),

@@ -50,28 +50,24 @@ impl Builder {
     fn of(preset: &str) -> Self {
         let preset = presets::find(preset);
         Self {
-            imported: Imported {
-                scenario: preset.map(presets::Preset::scenario).unwrap_or_default(),
-                ..Imported::default()
-            },
+            imported: Imported::over(preset.map(presets::Preset::draft).unwrap_or_default()),
         }
     }
 
-    fn scenario(&mut self) -> &mut Scenario {
-        &mut self.imported.scenario
+    fn scenario(&self) -> &Scenario {
+        &self.imported.scenario
     }
 
     /// Changes a setting; a value that it does not accept is a problem.
     fn set(&mut self, field: &str, text: &str) {
-        let result = settings::set(&mut self.imported.scenario, field, text);
-        self.imported.problems.extend(result.err());
+        self.imported.set(field, text, "the command", field);
     }
 
     /// Sets a dimension of the model.
     fn size(&mut self, flag: &str, name: &str, text: &str) {
         let size = text.parse::<u64>().ok();
         match size.filter(|size| *size <= settings::LARGEST_SIZE) {
-            Some(size) => sized(self.scenario(), name, size),
+            Some(size) => self.imported.size(name, size, "the command", flag),
             None => self.wrong(flag, text, "a whole number"),
         }
     }
@@ -89,14 +85,6 @@ impl Builder {
     /// A difference between what the program does and what its command says.
     fn note(&mut self, note: impl Into<String>) {
         self.imported.notes.push(note.into());
-    }
-}
-
-/// Sets a dimension of the model, unless the catalogue's is the same.
-fn sized(scenario: &mut Scenario, name: &str, size: u64) {
-    scenario.model.dims.remove(name);
-    if scenario.model.dim(name) != Some(size) {
-        scenario.model.dims.insert(name.into(), size);
     }
 }
 
@@ -200,7 +188,7 @@ mod tests {
             ),
         ] {
             let found = script(text).unwrap().problems;
-            let fields: Vec<&str> = found.iter().map(|problem| problem.field.as_str()).collect();
+            let fields: Vec<&str> = found.iter().map(|problem| problem.field()).collect();
             assert_eq!(fields, [field], "{text}");
         }
     }

@@ -1,6 +1,6 @@
 //! YAML of the two systems that read one: the complete file, or a section as their guides print it.
 
-use super::{Builder, sized};
+use super::Builder;
 use headroom_base::document::Document;
 use headroom_catalog as catalog;
 use headroom_io::import::Imported;
@@ -108,7 +108,7 @@ fn gsa(document: &Document) -> Imported {
         }
         for (key, size) in SWITCHES {
             if let Some(on) = take.switch(&format!("{section}{key}")) {
-                sized(&mut take.imported.scenario, size, u64::from(on));
+                take.size(size, u64::from(on));
             }
         }
     }
@@ -167,7 +167,7 @@ fn peptrm(document: &Document) -> Imported {
         Some("latent") => take.set("training.checkpointing", "layers"),
         Some("supervision") => {
             take.set("training.checkpointing", "layers");
-            sized(&mut take.imported.scenario, "checkpoint_supervision", 1);
+            take.size("checkpoint_supervision", 1);
         }
         _ => {}
     }
@@ -229,7 +229,7 @@ fn size_of(take: &mut KeyReader, path: &str, name: &str) {
         None => {}
         Some(Document::Int(size)) => match u64::try_from(*size) {
             Ok(size) if size <= settings::LARGEST_SIZE => {
-                sized(&mut take.imported.scenario, name, size);
+                take.size(name, size);
             }
             _ => take.mark_unused(path),
         },

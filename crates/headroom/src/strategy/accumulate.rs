@@ -15,15 +15,7 @@ use headroom_scenario::{Batch, Problem};
 pub(crate) fn accumulate(args: &Args) -> Result<Answer, Refusal> {
     let scenario = what::scenario(args)?;
     let present = scenario.effective_batch();
-    let wanted = number(
-        args,
-        "batch",
-        if scenario.data.global_batch > 0 {
-            scenario.data.global_batch
-        } else {
-            present
-        },
-    )?;
+    let wanted = number(args, "batch", scenario.batch().wanted.unwrap_or(present))?;
     let found = strategy::accumulate(&scenario, wanted, goal(args)?)?;
     let mut text = match &found.scenario {
         Some(run) => {

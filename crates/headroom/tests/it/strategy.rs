@@ -73,7 +73,7 @@ fn small(dice: &mut Dice) -> Scenario {
     let besides = needs - whole.reserved.expected;
     let part = 0.15 + 0.95 * dice.below(100) as f64 / 100.0;
     let memory = besides + (needs - besides).scale(part);
-    scenario.hardware.memory_mib = memory.get() >> 20;
+    scenario.hardware.memory_mib = std::num::NonZero::new(memory.get() >> 20);
     scenario
 }
 

@@ -120,8 +120,8 @@ pub fn known(case: &Case) -> Result<Speeds, Unsupported> {
 /// The same without the measurements of these sources.
 pub fn known_without(case: &Case, left_out: &dyn Fn(&str) -> bool) -> Result<Speeds, Unsupported> {
     let hardware = &case.scenario.hardware;
-    let tflops = (hardware.tflops > 0).then_some(hardware.tflops as f64 * 1e12);
-    let bandwidth = (hardware.bandwidth > 0).then_some(hardware.bandwidth as f64 * 1e9);
+    let tflops = hardware.tflops.map(|tflops| tflops.get() as f64 * 1e12);
+    let bandwidth = hardware.bandwidth.map(|gb| gb.get() as f64 * 1e9);
     let listed = case.gpu.and_then(|gpu| speeds_without(gpu, left_out));
     let complete = listed.is_some() || (tflops.is_some() && bandwidth.is_some());
     let speeds = listed.or_else(|| complete.then(Speeds::a100));
@@ -196,6 +196,8 @@ fn steps(run: &Run) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZero;
+
     use super::*;
     use crate::estimate::Prediction;
     use headroom_scenario::settings;
@@ -285,11 +287,11 @@ mod tests {
             settings::set(&mut scenario, name, value).unwrap();
         }
         assert!(step_time(&scenario).is_err());
-        scenario.hardware.tflops = 100;
-        scenario.hardware.bandwidth = 1000;
+        scenario.hardware.tflops = NonZero::new(100);
+        scenario.hardware.bandwidth = NonZero::new(1000);
         let slow = step_time(&scenario).unwrap().step.expected;
-        scenario.hardware.tflops = 200;
-        scenario.hardware.bandwidth = 2000;
+        scenario.hardware.tflops = NonZero::new(200);
+        scenario.hardware.bandwidth = NonZero::new(2000);
         assert!(step_time(&scenario).unwrap().step.expected < slow);
     }
 }

@@ -3,7 +3,7 @@
 use super::Policy;
 use crate::nets::Cx;
 use crate::tape::{DType, Mode, Phase};
-use headroom_scenario::{BesideType, Checkpointing, Objective, Quantization, Reference};
+use headroom_scenario::{Checkpointing, Objective, Quantization, Reference, ReferenceDtype};
 
 /// Runs `body` as `model.eval()` under `torch.no_grad()` does, in the phase of models that are not trained.
 pub fn judged<T>(cx: &Cx, body: impl FnOnce(&Cx) -> T) -> T {
@@ -25,11 +25,16 @@ pub fn without_gradients<T>(cx: &Cx, body: impl FnOnce(&Cx) -> T) -> T {
 }
 
 /// Runs `body` in a frozen model of its own, whose weights lie beside the trained model's.
-pub fn frozen<T>(cx: &Cx, name: &'static str, dtype: BesideType, body: impl FnOnce(&Cx) -> T) -> T {
+pub fn frozen<T>(
+    cx: &Cx,
+    name: &'static str,
+    dtype: ReferenceDtype,
+    body: impl FnOnce(&Cx) -> T,
+) -> T {
     let weights = match dtype {
-        BesideType::Same => cx.env.weights,
-        BesideType::Bf16 => DType::BF16,
-        BesideType::Fp32 => DType::F32,
+        ReferenceDtype::Same => cx.env.weights,
+        ReferenceDtype::Bf16 => DType::BF16,
+        ReferenceDtype::Fp32 => DType::F32,
     };
     cx.module(name, |cx| {
         let cx = cx

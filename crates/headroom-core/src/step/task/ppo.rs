@@ -8,7 +8,7 @@ use super::rows::{self, Rows};
 use super::sampling::{Sample, sample};
 use crate::nets::{Cx, Net, Output};
 use crate::tape::{DType, Tensor};
-use headroom_scenario::{BesideType, Data};
+use headroom_scenario::{Data, ReferenceDtype};
 
 pub struct Ppo<'a> {
     pub policy: Policy<'a>,
@@ -106,7 +106,7 @@ impl Ppo<'_> {
             if !cx.tape.declaring() {
                 cx.module("value_model", |cx| drop(scores(cx, model, rows)));
             }
-            frozen(cx, "reward_model", BesideType::Same, |cx| {
+            frozen(cx, "reward_model", ReferenceDtype::Same, |cx| {
                 drop(scores(cx, model, rows));
             });
         });

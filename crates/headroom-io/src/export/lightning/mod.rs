@@ -1,5 +1,7 @@
 //! Lightning's command line: its YAML, a short module, and the plain script's model and data.
 
+use std::num::NonZero;
+
 use super::common::{file, launch, processes};
 use super::header::header;
 use super::refuse::{self, Layout};
@@ -83,8 +85,8 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             "another optimizer where gradients are clipped: Lightning refuses both together";
         problems.push(Problem::new("training.optimizer", fused.id(), expected));
     }
-    let keep = scenario.runtime.save_keep;
-    if scenario.runtime.save_every > 0 && keep > 1 {
+    let keep = scenario.runtime.save_keep.map_or(0, NonZero::get);
+    if scenario.runtime.save_every.is_some() && keep > 1 {
         let expected = "0 (all) or 1 for this target: Lightning keeps more by a metric only";
         problems.push(Problem::new(
             "runtime.save_keep",
@@ -141,14 +143,14 @@ fn trainer(scenario: &Scenario, layout: Layout) -> Document {
         .with("max_steps", 100_u64)
         .with("log_every_n_steps", 10_u64)
         .with("logger", false);
-    let (every, keep) = (scenario.runtime.save_every, scenario.runtime.save_keep);
-    if every == 0 {
+    let keep = scenario.runtime.save_keep.map_or(0, NonZero::get);
+    let Some(every) = scenario.runtime.save_every else {
         return document.with("enable_checkpointing", false);
-    }
+    };
     // It keeps all or the last: a number means the best by a metric, which is not logged.
     let all = Document::Int(-1);
     let kept = Document::new()
-        .with("every_n_train_steps", every)
+        .with("every_n_train_steps", every.get())
         .with("save_top_k", if keep == 1 { 1_u64.into() } else { all });
     let saving = Document::new()
         .with("class_path", "lightning.pytorch.callbacks.ModelCheckpoint")

@@ -5,6 +5,8 @@
 mod network;
 mod recorded;
 
+use std::num::NonZero;
+
 use super::common::{file, hub_name, launch_alone, launch_torchrun, machines, processes};
 use super::header::header;
 use super::refuse::{self, Layout};
@@ -25,6 +27,11 @@ pub(super) const TARGET: Target = Target {
     differs: "",
     write,
 };
+
+/// The count, as the script's configuration has it.
+fn or_zero(count: Option<NonZero<u64>>) -> u64 {
+    count.map_or(0, NonZero::get)
+}
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let header = header(&TARGET, scenario, estimate);
@@ -368,14 +375,22 @@ fn config(scenario: &Scenario, estimate: &Estimate) -> Document {
             "ZeroRedundancyOptimizer",
         )
         .with("sync_each", parallel.sync_each)
-        .with("memory_fraction", runtime.memory_fraction)
+        .with("memory_fraction", runtime.memory_fraction.unwrap_or(1.0))
         .with("num_workers", runtime.workers)
         .with("prefetch_factor", runtime.prefetch)
         .with("pin_memory", runtime.pin_memory)
-        .with_note("eval_batch_size", runtime.eval_batch, "0: no evaluation")
-        .with("eval_every", runtime.eval_every)
-        .with_note("save_every", runtime.save_every, "0: nothing is saved")
-        .with("save_keep", runtime.save_keep)
+        .with_note(
+            "eval_batch_size",
+            or_zero(runtime.eval_batch),
+            "0: no evaluation",
+        )
+        .with("eval_every", or_zero(runtime.eval_every))
+        .with_note(
+            "save_every",
+            or_zero(runtime.save_every),
+            "0: nothing is saved",
+        )
+        .with("save_keep", or_zero(runtime.save_keep))
         .with("learning_rate", 2e-5)
         .with("max_steps", 10_u64)
         .with_note("predicted_allocated", estimate.allocated.expected, "bytes")

@@ -11,7 +11,7 @@ use super::Imported;
 use headroom_base::document::Document;
 use headroom_catalog::{self as catalog, ModelEntry, ModelType};
 use headroom_core::nets;
-use headroom_scenario::{Problem, Scenario, nearest, settings};
+use headroom_scenario::{NameKind, Problem, settings};
 
 /// Sizes by the catalogue's names.
 type Wanted = BTreeMap<String, u64>;
@@ -58,17 +58,25 @@ pub fn read(document: &Document) -> Imported {
         .collect();
     wanted.retain(|name, _| sizes_known.contains(&name.as_str()));
     if let Some(entry) = entries.min_by_key(|entry| differences(entry, &wanted).len()) {
-        imported.scenario = Scenario::of_model(entry);
-        imported.scenario.model.dims = differences(entry, &wanted);
-        if let Some(places) = wanted.get("ctx") {
-            let sequence = Scenario::default().data.sequence;
-            imported.scenario.data.sequence = sequence.min(*places);
+        imported.set("model.id", entry.id, TOOL, "model_type");
+        for (name, size) in differences(entry, &wanted) {
+            imported.size(&name, size, TOOL, &name);
+        }
+        let places = wanted.get("ctx").copied().or_else(|| entry.size("ctx"));
+        let sequence = imported.scenario.data.sequence;
+        if let Some(places) = places.filter(|places| (1..sequence).contains(places)) {
+            let key = "max_position_embeddings";
+            imported.set("data.sequence", &places.to_string(), TOOL, key);
         }
     }
     let dropouts = dropouts(document);
-    imported.scenario.training.dropout = dropouts.is_empty() || dropouts.iter().any(|p| *p > 0.0);
+    if !dropouts.is_empty() && dropouts.iter().all(|p| *p <= 0.0) {
+        imported.set("training.dropout", "off", TOOL, "dropout");
+    }
     imported
 }
+
+const TOOL: &str = "config.json";
 
 /// The row of a model type; another type is refused by name, with the nearest.
 fn covered(key: &str, given: &str, problems: &mut Vec<Problem>) -> Option<&'static ModelType> {
@@ -82,14 +90,13 @@ fn covered(key: &str, given: &str, problems: &mut Vec<Problem>) -> Option<&'stat
             .iter()
             .filter(has_net)
             .filter(|kind| !kind.arch.is_empty());
-        let types: Vec<&str> = types.map(|kind| kind.name).collect();
-        let expected = match nearest(given, types.iter().copied()) {
-            Some(near) => {
-                format!("a model type that Headroom has a network for; the nearest is {near}")
-            }
-            None => format!("one of {}", types.join(", ")),
-        };
-        problems.push(Problem::new(key, given, expected));
+        let types = types.map(|kind| kind.name);
+        problems.push(Problem::unknown_name(
+            NameKind::Architecture,
+            key,
+            given,
+            types,
+        ));
     }
     found
 }

@@ -3,7 +3,7 @@
 use crate::import::Imported;
 use headroom_base::document::Document;
 use headroom_catalog::{self as catalog, Configuration};
-use headroom_scenario::{Problem, Scenario};
+use headroom_scenario::Problem;
 
 /// The run of a model whose graph is of this configuration; of the nearest otherwise, with what it would have to be.
 /// `None` for types that have no graph.
@@ -16,11 +16,19 @@ pub(super) fn read(document: &Document, model_type: &str) -> Option<Imported> {
         Some((entry, differences(document, configuration)))
     });
     let (entry, problems) = judged.min_by_key(|(_, problems)| problems.len())?;
-    Some(Imported {
-        scenario: Scenario::of_model(entry),
-        problems,
-        ..Imported::default()
-    })
+    let mut imported = Imported::default();
+    imported.set("model.id", entry.id, super::TOOL, "model_type");
+    let sequence = imported.scenario.data.sequence;
+    if let Some(places) = entry.size("ctx").filter(|ctx| (1..sequence).contains(ctx)) {
+        imported.set(
+            "data.sequence",
+            &places.to_string(),
+            super::TOOL,
+            "model_type",
+        );
+    }
+    imported.problems = problems;
+    Some(imported)
 }
 
 fn differences(document: &Document, configuration: &Configuration) -> Vec<Problem> {

@@ -1,6 +1,7 @@
 use super::*;
 use headroom_base::document::json;
 use headroom_core::estimate::quick_peak;
+use headroom_scenario::Scenario;
 
 /// Configurations as transformers 5.23's own classes write them (`AutoConfig.for_model(...).to_json_string()`) from the
 /// arguments with which the catalogue's counts were verified; the first key says of which model.
@@ -125,7 +126,7 @@ fn what_is_not_covered_is_refused_by_name_and_what_is_not_known_is_listed() {
     check(
         r#"{"model_type": "lama", "hidden_size": 8}"#,
         &[
-            "model_type is `lama`; expected a model type that Headroom has a network for; the nearest is llama",
+            "model_type is `lama`; expected an architecture that Headroom has a network for; did you mean llama?",
         ],
         &[],
     );
@@ -147,7 +148,7 @@ fn what_is_not_covered_is_refused_by_name_and_what_is_not_known_is_listed() {
     check(
         r#"{"model_type": "llava", "text_config": {"model_type": "opt2"}, "vision_config": {"hidden_act": "relu", "swirl": 1}}"#,
         &[
-            "text_config.model_type is `opt2`; expected a model type that Headroom has a network for; the nearest is gpt2",
+            "text_config.model_type is `opt2`; expected an architecture that Headroom has a network for; did you mean gpt2?",
             "vision_config.hidden_act is `relu`; expected quick_gelu",
         ],
         &["vision_config.swirl"],
@@ -235,6 +236,6 @@ fn a_file_of_timm_names_its_architecture() {
     let refused = read(r#"{"architecture": "resnet51", "num_classes": 10}"#);
     assert_eq!(
         refused.problems[0].to_string(),
-        "architecture is `resnet51`; expected an architecture of timm that Headroom has; the nearest is resnet50"
+        "architecture is `resnet51`; expected an architecture that Headroom has a network for; did you mean resnet50?"
     );
 }

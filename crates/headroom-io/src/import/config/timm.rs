@@ -1,10 +1,10 @@
 //! timm's `config.json`, which names an architecture and no sizes.
 
-use super::text;
+use super::{TOOL, text};
 use crate::import::Imported;
 use headroom_base::document::Document;
 use headroom_catalog as catalog;
-use headroom_scenario::{Problem, Scenario, nearest};
+use headroom_scenario::{NameKind, Problem};
 
 /// Architectures of timm by the name it has for them, and the catalogue's models of them.
 const ARCHITECTURES: &[(&str, &str)] = &[
@@ -82,17 +82,11 @@ pub fn read(document: &Document) -> Imported {
     });
     let Some((_, model)) = known.clone().find(|(name, _)| *name == given) else {
         let names = known.map(|(name, _)| name);
-        let expected = match nearest(given, names.clone()) {
-            Some(near) => {
-                format!("an architecture of timm that Headroom has; the nearest is {near}")
-            }
-            None => format!("one of {}", names.collect::<Vec<_>>().join(", ")),
-        };
-        let problem = Problem::new("architecture", given, expected);
+        let problem = Problem::unknown_name(NameKind::Architecture, "architecture", given, names);
         imported.problems.push(problem);
         return imported;
     };
-    imported.scenario = Scenario::of_model(model);
+    imported.set("model.id", model.id, TOOL, "architecture");
     let side = document
         .get("pretrained_cfg")
         .and_then(|config| config.get("input_size"))
@@ -106,7 +100,7 @@ pub fn read(document: &Document) -> Imported {
             && value != now
             && value > 0
         {
-            imported.scenario.model.dims.insert(name.into(), value);
+            imported.size(name, value, TOOL, name);
         }
     }
     let Document::Map(entries) = document else {

@@ -161,7 +161,7 @@ pub fn read(document: &Document, run: &Scenario) -> Imported {
         reader.value(key);
     }
     if let Some(precision) = precision(document, has_adapters) {
-        reader.imported.scenario.training.precision = precision;
+        reader.set("training.precision", precision.id());
     }
     if factory::recognises(document) {
         factory::plugins(&mut reader, document);
@@ -218,7 +218,7 @@ mod tests {
     use crate::export::targets;
     use headroom_base::document::json;
     use headroom_core::estimate::Estimate;
-    use headroom_scenario::{settings, stack};
+    use headroom_scenario::{Draft, resolve::resolve, settings};
 
     #[test]
     fn what_we_export_is_read_back_without_its_link() {
@@ -273,10 +273,12 @@ mod tests {
         fn check(text: &str, changes: &[(&str, &str)], unused_keys: &[&str]) {
             let document = json::read(text).unwrap();
             let imported = read(&document, &Scenario::default());
-            let mut expected = Scenario::default();
+            let mut expected = Draft::default();
             for (name, value) in changes {
-                stack::choose(settings::named(name).unwrap(), &mut expected, value).unwrap();
+                let setting = settings::named(name).unwrap();
+                expected.change(setting, value).unwrap();
             }
+            let expected = resolve(&expected).scenario;
             let text = json::write(&document);
             assert_eq!(imported.scenario, expected, "{text}");
             assert_eq!(imported.unused_keys, unused_keys);

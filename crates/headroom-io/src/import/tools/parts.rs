@@ -281,12 +281,13 @@ fn by_keys(reader: &KeyReader) -> Option<(&'static str, &'static str)> {
     (by_trl && weighs).then_some(("beta", "dpo"))
 }
 
-/// Sets the task and the head of its loss, if everything about it is modelled.
+/// Takes the task, with the head of its loss, where all that goes with it is modelled.
 fn trained_for(reader: &mut KeyReader, key: &str, found: &str, head: &str) {
     let problems = reader.imported.scenario.check().len();
-    let before = reader.imported.scenario.training.clone();
+    let before = reader.imported.draft.clone();
+    let loss = reader.imported.scenario.training.loss;
     reader.set("task.objective", found);
-    let by_liger = before.loss == LossKernel::LigerLinear && head != "log-softmax";
+    let by_liger = loss == LossKernel::LigerLinear && head != "log-softmax";
     reader.set("task.head", if by_liger { "liger" } else { head });
     // The task brings its own.
     reader.set("training.loss", "library");
@@ -305,7 +306,7 @@ fn trained_for(reader: &mut KeyReader, key: &str, found: &str, head: &str) {
     }
     // How a task's models are divided among GPUs, and its teacher, may not be modelled or known.
     if reader.imported.scenario.check().len() > problems {
-        reader.imported.scenario.training = before;
+        reader.imported.rewind(before);
         reader.mark_unused(key);
     }
 }
@@ -383,9 +384,10 @@ pub fn lengths(reader: &mut KeyReader) {
         if let Some(full) = reader.switch(key) {
             reader.set("data.padding_mask", if full { "off" } else { "on" });
             if full && factory {
-                // LLaMA-Factory drops one token when it packs.
-                let sequence = &mut reader.imported.scenario.data.sequence;
-                *sequence = sequence.saturating_sub(1).max(1);
+                // LLaMA-Factory takes one token off where it packs.
+                let sequence = reader.imported.scenario.data.sequence;
+                let sequence = sequence.saturating_sub(1).max(1);
+                reader.set("data.sequence", &sequence.to_string());
             }
         }
     }
@@ -483,13 +485,13 @@ pub fn deepspeed_by_path(reader: &mut KeyReader, key: &str) {
 fn sequence_parallel(reader: &mut KeyReader) {
     let key = "sequence_parallel_size";
     let problems = reader.imported.scenario.check().len();
-    let before = reader.imported.scenario.parallel;
+    let before = reader.imported.draft.clone();
     reader.copy(key, "parallel.cp");
     if reader.imported.scenario.parallel.cp > 1 {
         reader.set("parallel.context", "ulysses");
     }
     if reader.imported.scenario.check().len() > problems {
-        reader.imported.scenario.parallel = before;
+        reader.imported.rewind(before);
         reader.mark_unused(key);
     }
 }
