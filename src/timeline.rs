@@ -119,7 +119,7 @@ pub fn Timeline() -> impl IntoView {
             aria-labelledby="timeline-title"
         >
             <header>
-                <h3 id="timeline-title">"Allocated memory through one step"</h3>
+                <h3 id="timeline-title">"Allocated memory over one step"</h3>
                 <p class="quiet">{axis}</p>
                 <SavePicture name="timeline" svg=drawing size/>
             </header>

@@ -79,7 +79,7 @@ pub fn Breakdown() -> impl IntoView {
             aria-labelledby="breakdown-title"
         >
             <header>
-                <h3 id="breakdown-title">"What is on the GPU at the step’s peak"</h3>
+                <h3 id="breakdown-title">"GPU memory at the peak of a step"</h3>
                 <p class="quiet">{peak}</p>
                 <SaveGauge/>
             </header>

@@ -61,7 +61,7 @@ pub(crate) fn solve(args: &Args) -> Result<Answer, Refusal> {
     let mut text = match (solved.value, solved.slope) {
         (Some(_), Slope::Level) => format!("memory does not depend on {name}: {needs}\n"),
         (Some(value), _) => format!("{which} {name} {value}: {needs}\n"),
-        (None, _) => format!("no {name} fits; the smallest {needs}\n"),
+        (None, _) => format!("no {name} fits; at best it {needs}\n"),
     };
     if let Some(value) = solved.value.filter(|_| solved.saturated) {
         text.push_str(&format!(
