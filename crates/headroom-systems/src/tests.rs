@@ -224,7 +224,7 @@ fn presets_are_valid_and_two_do_not_fit() {
     }
 }
 
-/// Presets, targets and readers keep their places beside those of the rooms below.
+/// The systems' presets come first and their targets last, as pages and commands list them.
 #[test]
 fn a_second_install_changes_nothing() {
     super::install();

@@ -29,9 +29,9 @@ impl Reader<'_> {
     fn sum(&mut self) -> Result<f64, Unsupported> {
         let mut value = self.product()?;
         loop {
-            if self.takes('+') {
+            if self.consume('+') {
                 value += self.product()?;
-            } else if self.takes('-') {
+            } else if self.consume('-') {
                 value -= self.product()?;
             } else {
                 return Ok(value);
@@ -42,9 +42,9 @@ impl Reader<'_> {
     fn product(&mut self) -> Result<f64, Unsupported> {
         let mut value = self.factor()?;
         loop {
-            if self.takes('*') {
+            if self.consume('*') {
                 value *= self.factor()?;
-            } else if self.takes('/') {
+            } else if self.consume('/') {
                 value /= self.factor()?;
             } else {
                 return Ok(value);
@@ -58,7 +58,7 @@ impl Reader<'_> {
         let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_')));
         let (name, rest) = text.split_at(end.unwrap_or(text.len()));
         self.rest = rest;
-        if !self.takes('(') {
+        if !self.consume('(') {
             return name.parse().map_err(|_| self.expected("a number"));
         }
         let Some(end) = closing(self.rest) else {
@@ -74,7 +74,7 @@ impl Reader<'_> {
         }
     }
 
-    fn takes(&mut self, operator: char) -> bool {
+    fn consume(&mut self, operator: char) -> bool {
         let rest = self.rest.trim_start().strip_prefix(operator);
         self.rest = rest.unwrap_or(self.rest);
         rest.is_some()

@@ -23,7 +23,7 @@ pub struct Guide {
     /// The document, its repository and its commit.
     pub document: &'static str,
     /// Changes to the system's code, for `git apply` at the guide's commit. They add flags and keys, and do nothing where
-    /// none of these is given.
+    /// they are not used.
     pub patch: &'static str,
     yaml: &'static str,
     /// Parsed when a claim or a knob is first looked at.

@@ -26,8 +26,8 @@ fn on_card(id: &str, gib: u64) -> Scenario {
     scenario
 }
 
-/// Some of the cards for each system, all of them over the five; the recursive network with fewer of its 168 passes, for the
-/// time that they take.
+/// Some card sizes for each system, so that the five cover all; the recursive network with fewer of its 168 passes, to save
+/// time.
 fn samples(each: usize) -> impl Iterator<Item = (&'static str, Scenario)> {
     SYSTEMS.iter().enumerate().flat_map(move |(at, preset)| {
         (0..each).map(move |next| {
@@ -42,7 +42,7 @@ fn samples(each: usize) -> impl Iterator<Item = (&'static str, Scenario)> {
     })
 }
 
-/// The files are written, and the link in their header opens the scenario.
+/// Writes the files, and opens the link in their header, which is the scenario.
 #[track_caller]
 fn exported(preset: &str, proposed: &Scenario, by: &str) -> Scenario {
     let own = export::own(proposed).unwrap();
@@ -56,16 +56,16 @@ fn exported(preset: &str, proposed: &Scenario, by: &str) -> Scenario {
     opened
 }
 
-/// What is exported needs what was promised.
+/// The exported run needs the memory that the proposal predicted.
 #[track_caller]
-fn check(preset: &str, proposed: &Scenario, promised: &Estimate, by: &str) {
+fn check(preset: &str, proposed: &Scenario, predicted: &Estimate, by: &str) {
     let found = estimate(&exported(preset, proposed, by)).unwrap();
-    assert_eq!(found.device, promised.device, "{preset}, {by}");
-    assert_eq!(found.growth, promised.growth, "{preset}, {by}");
+    assert_eq!(found.device, predicted.device, "{preset}, {by}");
+    assert_eq!(found.growth, predicted.growth, "{preset}, {by}");
 }
 
 #[test]
-fn what_moves_and_ladders_propose_is_what_is_exported() {
+fn moves_and_ladders_propose_what_the_program_can_run() {
     for preset in SYSTEMS {
         let scenario = self::preset(preset);
         exported(preset, &scenario, "the preset");
@@ -86,7 +86,7 @@ fn what_moves_and_ladders_propose_is_what_is_exported() {
     }
 }
 
-/// Some program writes the run, and the link in its files opens it.
+/// Finds a target that writes the run, and opens the link in its files.
 #[track_caller]
 fn written(proposed: &Scenario, by: &str) -> Scenario {
     let mut refused = Vec::new();
@@ -105,7 +105,7 @@ fn written(proposed: &Scenario, by: &str) -> Scenario {
     panic!("{by} of {}: {refused:#?}", proposed.model.id);
 }
 
-/// The presets that are no research systems, each with a card of one of the sizes.
+/// All other presets, each with a card of one of the sizes.
 fn everyday() -> impl Iterator<Item = (usize, Scenario)> {
     systems::install();
     let all = presets::all().iter();
@@ -116,7 +116,7 @@ fn everyday() -> impl Iterator<Item = (usize, Scenario)> {
 }
 
 #[test]
-fn what_moves_propose_for_everyday_runs_is_written_by_some_program() {
+fn some_target_writes_every_move_of_everyday_runs() {
     let mut proposed = 0;
     for (_, scenario) in everyday() {
         written(&scenario, "the preset");
@@ -130,7 +130,7 @@ fn what_moves_propose_for_everyday_runs_is_written_by_some_program() {
     assert!(proposed > 600, "{proposed}");
 }
 
-/// Runs of the tasks after pre-training, by the changes that make them.
+/// Post-training tasks, as changes to a run.
 const TASKS: &[&str] = &[
     "task=sft task_head=logits",
     "task=dpo reference=auto",
@@ -151,7 +151,7 @@ const TASKS: &[&str] = &[
 ];
 
 #[test]
-fn what_moves_propose_for_tasks_is_written_by_some_program_and_needs_what_is_said() {
+fn some_target_writes_every_move_of_post_training_and_none_needs_more() {
     let mut found: Vec<&str> = Vec::new();
     for task in TASKS {
         let mut scenario = Scenario::default();
@@ -185,16 +185,16 @@ fn what_moves_propose_for_tasks_is_written_by_some_program_and_needs_what_is_sai
 }
 
 #[test]
-fn what_ladders_and_tiers_propose_for_everyday_runs_is_written_by_some_program() {
+fn some_target_writes_every_step_and_tier_of_everyday_runs() {
     let mut proposed = 0;
-    // Each of some, for the time that ladders take.
+    // Every second one, to save time.
     for (at, scenario) in everyday().step_by(2) {
         let found = ladder(&scenario, Goal::default()).unwrap();
         for step in &found.steps {
             let opened = written(&step.scenario, step.id);
             if at % 8 == 0 {
-                let promised = step.estimate.device;
-                assert_eq!(estimate(&opened).unwrap().device, promised, "{}", step.id);
+                let predicted = step.estimate.device;
+                assert_eq!(estimate(&opened).unwrap().device, predicted, "{}", step.id);
             }
             proposed += 1;
         }
@@ -218,7 +218,7 @@ fn what_ladders_and_tiers_propose_for_everyday_runs_is_written_by_some_program()
 }
 
 #[test]
-fn what_tiers_propose_is_what_is_exported_and_keeps_the_batch() {
+fn tiers_keep_the_batch_and_can_be_exported() {
     let mut proposed = 0;
     for (preset, scenario) in samples(2) {
         for variant in tiers(&scenario, Allowed::ALL).unwrap() {
@@ -235,7 +235,7 @@ fn what_tiers_propose_is_what_is_exported_and_keeps_the_batch() {
 }
 
 #[test]
-fn what_a_search_proposes_is_what_is_exported_and_finds_what_a_ladder_finds() {
+fn a_search_proposes_what_can_be_exported_and_fits_wherever_a_ladder_fits() {
     for (preset, scenario) in samples(1) {
         let goal = Goal::default();
         let search = Search::new(&scenario, goal, Cost::Results).unwrap();
@@ -252,7 +252,7 @@ fn what_a_search_proposes_is_what_is_exported_and_finds_what_a_ladder_finds() {
 }
 
 #[test]
-fn each_card_gets_a_run_of_the_same_batch_for_as_many_cards_as_the_program_takes() {
+fn each_card_size_gets_a_run_of_the_same_batch_for_every_supported_number_of_gpus() {
     #[track_caller]
     fn rows(preset: &str, size: &str, expected: &[(u32, u64, u64)]) {
         let scenario = self::preset(preset);
@@ -272,7 +272,7 @@ fn each_card_gets_a_run_of_the_same_batch_for_as_many_cards_as_the_program_takes
 }
 
 #[test]
-fn a_large_accumulation_is_followed_in_few_micro_batches() {
+fn a_large_accumulation_is_predicted_from_few_micro_batches() {
     let scenario = on_card("peptrm", 24);
     let split = |micro_batch, accumulation| {
         let mut run = scenario.clone();
@@ -282,15 +282,15 @@ fn a_large_accumulation_is_followed_in_few_micro_batches() {
     };
     let [three, four, all] = [split(1, 3), split(1, 4), split(1, 96)];
     assert!(three <= four && four <= all, "{three} {four} {all}");
-    // What waits is inputs.
+    // Only the waiting micro-batches' inputs add up.
     assert!(all.get() - three.get() < 1 << 20, "{three} {all}");
     let found = headroom_advice::accumulate(&scenario, 96, Goal::default()).unwrap();
     assert_eq!(found.scenario.map(|run| run.data.micro_batch), Some(48));
 }
 
 #[test]
-fn the_documentations_figures_are_computed_and_within_three_per_cent_of_the_audit() {
-    let text = headroom_testing::text("docs/systems.md");
+fn documented_figures_are_computed_and_within_three_percent_of_the_audit() {
+    let text = std::fs::read_to_string("docs/systems.md").unwrap();
     let mut rows = 0;
     for line in text.lines() {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
