@@ -263,8 +263,8 @@ mod tests {
         let units = UnitStyle::Binary;
         assert_eq!(
             device_summary(&device, units),
-            "GPU 0: 5.00 MiB allocated of 8.00 MiB reserved in 1 segments; 3.00 MiB free, the largest piece 2.00 MiB. At \
-             most 6.00 MiB allocated in the recorded history. A request of 9.00 MiB failed."
+            "GPU 0: 5.00 MiB allocated of 8.00 MiB reserved in 1 segments; 3.00 MiB free, the largest block 2.00 MiB. \
+             Peak of 6.00 MiB allocated in the recorded history. A request of 9.00 MiB failed."
         );
         let shown = holders(&device, units);
         assert_eq!(shown[0], ["train.py:9 step", "3", "3.00 MiB"]);
@@ -305,7 +305,7 @@ mod tests {
         let units = UnitStyle::Binary;
         assert_eq!(
             in_both(&comparison, units),
-            "1.00 MiB of the run's 4.00 MiB are in the snapshot. What is of another size is 2.00 times as large as in the run."
+            "1.00 MiB of the run's 4.00 MiB is in the snapshot. Tensors of another size are 2.00 times as large as in the run."
         );
         let tables = differences(&comparison, units);
         let rows: Vec<_> = tables

@@ -135,6 +135,7 @@ mod tests {
 
     #[test]
     fn every_example_is_a_preset_with_a_bar() {
+        headroom_systems::install();
         for id in CARDS {
             assert!(presets::find(id).is_some(), "{id}");
         }

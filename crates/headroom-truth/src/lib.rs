@@ -128,6 +128,6 @@ mod tests {
                 }
             }
         }
-        assert!(compared > 180, "{compared}");
+        assert!(compared > 170, "{compared}");
     }
 }

@@ -334,7 +334,7 @@ mod tests {
             let layers = ("dims", "layers=2");
             is_not_modelled(&[layers, ("training.compile", how)], "torch.compile")
         };
-        assert!(compiled("none"));
+        assert!(compiled(""));
         assert!(!compiled("model"));
     }
 

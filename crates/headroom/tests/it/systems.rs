@@ -290,7 +290,7 @@ fn a_large_accumulation_is_predicted_from_few_micro_batches() {
 
 #[test]
 fn documented_figures_are_computed_and_within_three_percent_of_the_audit() {
-    let text = std::fs::read_to_string("docs/systems.md").unwrap();
+    let text = headroom_testing::text("docs/systems.md");
     let mut rows = 0;
     for line in text.lines() {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
