@@ -9,6 +9,7 @@ pub mod catalog;
 pub mod cli;
 pub(crate) mod decimal;
 pub mod document;
+pub mod dtype;
 pub mod estimate;
 pub mod export;
 pub mod guide;

@@ -18,6 +18,7 @@ const ORDER: &[&str] = &[
     "list",
     "order",
     "units",
+    "dtype",
     "decimal",
     "document",
     "catalog",

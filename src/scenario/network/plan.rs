@@ -1,6 +1,6 @@
 //! A network with its sizes worked out for a batch: what each layer is and which shapes flow through it.
 
-use crate::tape::DType;
+use crate::dtype::DType;
 
 /// A network ready to run.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,9 +5,9 @@ mod layers;
 use super::items::{Item, Position};
 use super::plan::{ExtraTensor, Input, Lifetime, Loss, PartPlan, Plan};
 use super::{Network, expression};
+use crate::dtype::DType;
 use crate::order::Map;
 use crate::scenario::Problem;
-use crate::tape::DType;
 
 /// An item and the path of its field.
 type Placed<'a> = (String, &'a Item);
