@@ -182,7 +182,7 @@ impl<'a, R: Requests + ?Sized> Cards<'a, R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::allocator::layout::tests::program;
+    use crate::allocator::replay::tests::program;
 
     #[test]
     fn a_search_that_shares_replays_is_the_search_that_does_not() {

@@ -1,8 +1,8 @@
 //! ALBERT (transformers/models/albert/modeling_albert.py): one layer, run again and again.
 
+use super::activations::gelu_new;
 use super::attention::{Eager, attend, heads};
 use super::encoder::{self, Config};
-use super::gpt2::gelu_new;
 use super::inputs::token_ids_and_labels;
 use super::masks::bidirectional_mask;
 use super::{Cx, ModelError, Net, Output, Sizes};

@@ -1,9 +1,10 @@
 //! GPT-2 (transformers/models/gpt2/modeling_gpt2.py).
 
-use super::decoder::{Cache, cache, cached};
+use super::activations::gelu_new;
 use super::encoder::Config;
 use super::inputs::{causal_mask, positions, token_ids_and_labels};
-use super::language_model::{KvCache, LanguageModel, TokenMask};
+use super::kv_cache::{Cache, KvCache, cache, cached};
+use super::language_model::{LanguageModel, TokenMask};
 use super::losses::{Entropy, causal_lm_loss};
 use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::parallel::Role;
@@ -150,17 +151,6 @@ impl Gpt2 {
         x = cx.conv1d("c_proj", &x, self.config.hidden);
         cx.dropout(&x, 0.1)
     }
-}
-
-/// `NewGELUActivation`: `0.5 * x * (1 + tanh(sqrt(2/π) * (x + 0.044715 * x³)))`, an operation at a time.
-pub(super) fn gelu_new(x: &Tensor) -> Tensor {
-    let half = x.scale();
-    let cube = x.pow().then(Tensor::scale);
-    let inner = cube.then(|cube| x.add(cube)).then(Tensor::scale);
-    inner
-        .then(Tensor::tanh)
-        .then(Tensor::shift)
-        .then(|gate| half.mul(gate))
 }
 
 /// `eager_attention_forward` of GPT-2.

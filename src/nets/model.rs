@@ -22,13 +22,13 @@ pub fn construct(net: &dyn Net, cx: &Cx, data: &Data) -> Model {
     let declare = || {
         tape.declare(|| {
             let batch = net.batch(cx, data);
-            let stages = &cx.env.stages.own;
+            let stages = &cx.env.groups.stages.own;
             if stages.is_empty() {
                 drop(cx.call(net, &batch));
             }
             for &stage in stages {
                 drop(cx.stage(stage, |cx| cx.call(net, &batch)));
-                drop(cx.env.stages.sent.take());
+                drop(cx.env.groups.stages.sent.take());
             }
         })
     };

@@ -2,7 +2,7 @@
 
 use super::language_model::LanguageModel;
 use super::{Cx, ModelError, Plan, Sizes};
-use crate::scenario::{Data, Training};
+use crate::scenario::{Compile, Data, Training};
 use crate::tape::{DType, Tensor};
 
 /// A model, as a training step runs it.
@@ -67,3 +67,36 @@ impl Output {
 
 /// Builds the network of an architecture from its sizes.
 pub(super) type Build = fn(&Sizes) -> Result<Box<dyn Net>, ModelError>;
+
+impl Cx {
+    /// Runs the whole model on a batch, as a script calls it: under the run's autocast and in what stands around the model.
+    pub fn call(&self, net: &dyn Net, batch: &[Tensor]) -> Output {
+        if net.computes_loss_outside() {
+            return self.autocast(|| net.forward(self, batch));
+        }
+        let run = |batch: Vec<Tensor>| {
+            let Output { loss, held } = net.forward(self, &batch);
+            std::iter::once(loss).chain(held).collect()
+        };
+        let whole = || {
+            if net.calls_its_models() {
+                run(batch.to_vec())
+            } else {
+                self.as_model(batch.to_vec(), &run)
+            }
+        };
+        let outputs = self.autocast(|| match self.env.training.compile {
+            Compile::Model => self.compiled(&whole),
+            Compile::ModelAgain => self.tape.compiled_to_recompute(&whole),
+            Compile::Nothing | Compile::Layers => whole(),
+        });
+        let mut outputs = outputs.into_iter();
+        match outputs.next() {
+            Some(loss) => Output {
+                loss,
+                held: outputs.collect(),
+            },
+            None => Output::empty(self),
+        }
+    }
+}

@@ -54,7 +54,7 @@ pub fn run(passes: Passes, pipeline: Pipeline, batches: &[Vec<Tensor>]) {
     let mut stands: Option<Tensor> = None;
     let mut measured = 0;
     let alike = wrapper.repeats() && !passes.keeps_outputs;
-    let actions = if passes.cx.env.brief && alike {
+    let actions = if passes.cx.env.peak_only && alike {
         pipeline.brief_actions(tape.leaves_kernels_out())
     } else {
         pipeline.actions()
@@ -181,7 +181,7 @@ fn hand_back(pipeline: Pipeline, chunk: Chunk, flights: &mut Map<Chunk, Flight>)
 /// Memory for what crosses a border.
 fn received(cx: &Cx) -> Vec<Tensor> {
     let cast = cx.env.wrapper.casts();
-    let crossing = cx.env.stages.crossing.borrow();
+    let crossing = cx.env.groups.stages.crossing.borrow();
     let tensors = crossing.iter().map(|(shape, dtype)| {
         let dtype = cast.filter(|_| dtype.is_floating()).unwrap_or(*dtype);
         cx.tape.empty("recv", *shape, dtype)
@@ -198,7 +198,7 @@ fn forward(
 ) {
     let Passes { cx, net, step, .. } = passes;
     cx.tape.mark(step, Phase::Forward);
-    let stages = &cx.env.stages;
+    let stages = &cx.env.groups.stages;
     let input = flight.input.iter().map(|leaf| leaf.tensor()).collect();
     stages.received.replace(input);
     let run = || cx.stage(stage, |cx| cx.call(net, batch));

@@ -113,17 +113,17 @@ impl<'a> TrainingLoop<'a> {
             Folding::Nothing
         };
         let mut env = Env::new(training.clone(), libraries, folding).wrapped(wrapper);
-        env.tensor = groups::tensor(net, training, &plan.world);
-        env.context = groups::context(net, training, &plan.world);
-        env.brief = plan.brief;
-        env.experts = plan.world.mesh.expert.max(1).into();
+        env.groups.tensor = groups::tensor(net, training, &plan.world);
+        env.groups.context = groups::context(net, training, &plan.world);
+        env.peak_only = plan.brief;
+        env.groups.experts = plan.world.mesh.expert.max(1).into();
         if let Some(pipeline) = &pipeline {
             let count = pipeline.all_stages() as u64;
             let stage = |index| Stage {
                 index: index as u64,
                 count,
             };
-            env.stages = Rc::new(Stages::new(pipeline.own_stages().map(stage).collect()));
+            env.groups.stages = Rc::new(Stages::new(pipeline.own_stages().map(stage).collect()));
         }
         let cx = Cx::new(tape.clone(), Rc::new(env));
         let model = construct(net, &cx, data);
@@ -446,15 +446,16 @@ impl<'a> TrainingLoop<'a> {
             pinned: cx.env.wrapper.pinned(),
             bytes: nets::bytes(model.parameters()),
             trainable_bytes: nets::bytes(model.trainable()),
-            tensor_parallel: cx.env.tensor.group,
-            context_parallel: cx.env.context.group,
-            expert_parallel: if cx.env.divides_experts.get() {
-                cx.env.experts
+            tensor_parallel: cx.env.groups.tensor.group,
+            context_parallel: cx.env.groups.context.group,
+            expert_parallel: if cx.env.shared.divides_experts.get() {
+                cx.env.groups.experts
             } else {
                 1
             },
             pipeline_parallel: pipeline.map_or(1, |pipeline| pipeline.ranks as u32),
-            like_layers: cx.env.folding != Folding::Nothing && cx.env.stages.have_like_layers(),
+            like_layers: cx.env.folding != Folding::Nothing
+                && cx.env.groups.stages.have_like_layers(),
             trace: tape.finish(),
         }
     }

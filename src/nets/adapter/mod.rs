@@ -5,6 +5,7 @@ mod butterfly;
 mod dora;
 mod entries;
 mod kronecker;
+mod params;
 mod rotation;
 mod sparse;
 mod tokens;
@@ -12,11 +13,10 @@ mod turned;
 mod variants;
 mod vectors;
 
-use std::rc::Rc;
-
 use super::Cx;
 use crate::scenario::{AdapterMethod, Lora, Quantization};
-use crate::tape::{DType, Param, Tensor};
+use crate::tape::Tensor;
+use params::{adapter_type, adapter_weight, frozen_weight, updated, vector};
 pub use tokens::with_trained_rows;
 
 /// The input of a linear layer `name` as it comes to the layer's own product: some adapters change it before.
@@ -141,87 +141,4 @@ fn target<'a>(cx: &'a Cx, name: &str) -> Option<&'a Lora> {
         }
     }
     Some(lora)
-}
-
-/// One of an adapter's two matrices.
-fn adapter_weight(
-    cx: &Cx,
-    module: &str,
-    name: &'static str,
-    shape: [u64; 2],
-    lora: &Lora,
-) -> Rc<Param> {
-    let outer = Trained {
-        lora,
-        quantised: cx.quantised(module),
-        asks_for_gradient: true,
-    };
-    cx.module(name, |cx| outer.made(cx, "weight", shape))
-}
-
-/// The same, not trained.
-fn frozen_weight(
-    cx: &Cx,
-    module: &str,
-    name: &'static str,
-    shape: [u64; 2],
-    lora: &Lora,
-) -> Rc<Param> {
-    let outer = Trained {
-        lora,
-        quantised: cx.quantised(module),
-        asks_for_gradient: false,
-    };
-    cx.module(name, |cx| outer.made(cx, "weight", shape))
-}
-
-/// A parameter of an adapter that stands in the layer itself.
-fn vector(cx: &Cx, name: &'static str, shape: &[u64], lora: &Lora) -> Tensor {
-    let outer = Trained {
-        lora,
-        quantised: false,
-        asks_for_gradient: true,
-    };
-    outer.made(cx, name, shape).tensor()
-}
-
-/// How an adapter's parameters are made.
-struct Trained<'a> {
-    lora: &'a Lora,
-    quantised: bool,
-    asks_for_gradient: bool,
-}
-
-impl Trained<'_> {
-    fn made(&self, cx: &Cx, name: &'static str, shape: impl Into<crate::tape::Dims>) -> Rc<Param> {
-        let dtype = adapter_type(cx, self.lora);
-        let trained = self.asks_for_gradient;
-        let param = cx.param_as(name, shape, dtype, |_| trained);
-        // It is made in the base layer's type, where that is a floating-point one, and cast once all adapters are made
-        // (`_move_adapter_to_device_of_base_layer`, `cast_adapter_dtype`).
-        let first = if self.quantised {
-            dtype
-        } else {
-            cx.env.weights
-        };
-        cx.tape.inject_parameter(&param, first);
-        param
-    }
-}
-
-/// The type in which adapters are kept.
-fn adapter_type(cx: &Cx, lora: &Lora) -> DType {
-    if lora.fp32_adapters && cx.env.weights.is_half() {
-        DType::F32
-    } else {
-        cx.env.weights
-    }
-}
-
-/// The result with an update added, in the type that the method gives back: its input's (`previous_dtype`) in most, the base
-/// layer's (`torch_result_dtype`) in LoRA's family. Under autocast the two differ.
-fn updated(y: Tensor, update: Tensor, dtype: DType) -> Tensor {
-    let sum = y.then(|y| y.add(&update));
-    drop(update);
-    sum.to(dtype)
 }

@@ -2,14 +2,10 @@
 
 use std::rc::Rc;
 
-use smallvec::SmallVec;
-
 use super::Cx;
+use super::env::Named;
 use crate::scenario::{AdapterMethod, Quantization, Training};
 use crate::tape::{Category, DType, Dims, Layout, Param, Tape, Tensor};
-
-/// What a module holds, by name.
-pub(super) type Named = SmallVec<[(&'static str, Rc<Param>); 2]>;
 
 /// A weight that is tied to another when this goes.
 #[derive(Debug)]
@@ -119,7 +115,7 @@ impl Cx {
     /// A weight that the constructor makes here before it is tied to another: its memory comes and goes before the
     /// first step, and what the allocator took for it stays.
     pub fn tied_later(&self, shape: impl Into<Dims>) -> Option<TiedLater> {
-        let mut tied = self.env.tied.borrow_mut();
+        let mut tied = self.env.shared.tied.borrow_mut();
         if tied.contains(&self.scope) {
             return None;
         }
@@ -133,7 +129,7 @@ impl Cx {
 
     /// What this module already has by that name.
     fn made(&self, name: &str) -> Option<Rc<Param>> {
-        let all = self.env.params.borrow();
+        let all = self.env.shared.params.borrow();
         let mine = all.get(self.scope.index())?;
         let (_, found) = mine.iter().find(|(known, _)| *known == name)?;
         self.env.wrapper.uses(found);
@@ -145,7 +141,7 @@ impl Cx {
         if self.tape.leaves_out() {
             return;
         }
-        let mut all = self.env.params.borrow_mut();
+        let mut all = self.env.shared.params.borrow_mut();
         let place = self.scope.index();
         if all.len() <= place {
             all.resize_with(place + 1, Named::new);

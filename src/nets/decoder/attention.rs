@@ -1,8 +1,9 @@
 //! Self-attention of the decoder.
 
 use super::super::Cx;
+use super::super::kv_cache::{Cache, cache, cached};
 use super::family::{Positions, Projection, QkNorm, Scores};
-use super::{Cache, Decoder, LayerInputs, rope};
+use super::{Decoder, LayerInputs, rope};
 use crate::scenario::{Attention, Checkpointing, Kernels};
 use crate::tape::ops::{AttentionMask, repeat_heads};
 use crate::tape::{ConstructionPoint, DType, Tensor};
@@ -243,18 +244,6 @@ fn norm_per_head(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
     }
 }
 
-/// The cache of keys and values, if there is one: a checkpointed layer gets none (`GradientCheckpointingLayer`).
-pub(in crate::nets) fn cache(cx: &Cx) -> Cache {
-    let kept = cx.env.training.use_cache && cx.checkpointing() != Checkpointing::Layers;
-    kept.then(Default::default)
-}
-
-/// Keys and values to attend to, with those of the cache where there is one.
-pub(in crate::nets) fn cached(cache: &Cache, k: Tensor, v: Tensor) -> (Tensor, Tensor) {
-    let Some(cache) = cache else { return (k, v) };
-    cache.update(k, v).into()
-}
-
 /// `ALL_ATTENTION_FUNCTIONS` for queries, keys and values `[B, H, S, D]`: the result `[B, S, H, D]`.
 pub(super) fn attention_function(
     cx: &Cx,
@@ -266,7 +255,7 @@ pub(super) fn attention_function(
 ) -> (Tensor, Option<Tensor>) {
     let [q, k, v] = all;
     match cx.env.training.attention {
-        Attention::Sdpa | Attention::Flash2 if cx.env.context.group > 1 => {
+        Attention::Sdpa | Attention::Flash2 if cx.env.groups.context.group > 1 => {
             (across_gpus(cx, [q, k, v], groups), None)
         }
         Attention::Sdpa | Attention::Flash2 => (sdpa(q, k, v, mask, groups, dropout), None),

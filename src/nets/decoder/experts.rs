@@ -2,55 +2,8 @@
 
 use super::super::Cx;
 use super::Decoder;
+use super::family::{Experts, Router, SharedExpert};
 use crate::tape::{DType, Tensor};
-
-/// What sets a family's mixture of experts apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Experts {
-    /// The weights of a token's experts are divided by their sum.
-    pub norm_topk_prob: bool,
-    pub router: Router,
-    pub shared: SharedExpert,
-    /// Matrices of experts have biases, are transposed, and alternate gate and up (GPT-OSS).
-    pub bias: bool,
-    /// The router's correction bias is made in fp32 whatever the model's type (GLM-4.5).
-    pub fp32_correction: bool,
-}
-
-impl Experts {
-    pub const PLAIN: Self = Self {
-        norm_topk_prob: false,
-        router: Router::Softmax,
-        shared: SharedExpert::None,
-        bias: false,
-        fp32_correction: false,
-    };
-}
-
-/// How a token's experts and their weights are computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Router {
-    /// A softmax whose weights take the type of the logits.
-    Softmax,
-    /// A softmax whose weights stay in fp32 (Mixtral).
-    SoftmaxFp32,
-    /// A softmax in fp32, restricted to the groups with the best experts (DeepSeek V2).
-    SoftmaxOfGroups,
-    /// A softmax over the logits of the chosen experts alone (GPT-OSS).
-    SoftmaxOfChosen,
-    /// Sigmoids with a correction bias, restricted to the best groups (DeepSeek V3).
-    SigmoidOfGroups,
-}
-
-/// An MLP beside the experts that every token passes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SharedExpert {
-    None,
-    /// Before the experts, behind a gate (Qwen2-MoE).
-    Gated,
-    /// After the experts (DeepSeek).
-    AfterExperts,
-}
 
 impl Decoder {
     /// `MixtralSparseMoeBlock.forward` and its relatives.
@@ -72,7 +25,7 @@ impl Decoder {
             hidden = x.view(hidden.shape());
         }
         let mut out = cx.module("experts", |cx| {
-            if cx.env.experts > 1 && !experts.bias {
+            if cx.env.groups.experts > 1 && !experts.bias {
                 return self.dispatched_experts(cx, [&hidden, &weights, &chosen]);
             }
             if cx.env.libraries.looped_experts && !experts.bias {
@@ -103,8 +56,8 @@ impl Decoder {
 
     /// The experts that this GPU has.
     fn own_experts(&self, cx: &Cx) -> u64 {
-        let divided = cx.env.divides_experts.get();
-        let groups = if divided { cx.env.experts } else { 1 };
+        let divided = cx.env.shared.divides_experts.get();
+        let groups = if divided { cx.env.groups.experts } else { 1 };
         self.experts.div_ceil(groups.max(1))
     }
 
@@ -125,7 +78,7 @@ impl Decoder {
 
     fn dispatched(&self, cx: &Cx, given: [&Tensor; 3]) -> Tensor {
         // GPUs that share the matrices have the same tokens: each sends a part of them, and gathers what the others got back.
-        let group = cx.env.tensor.group;
+        let group = cx.env.groups.tensor.group;
         let [hidden, weights, chosen] = given;
         let own = |x: &Tensor| {
             if group > 1 {

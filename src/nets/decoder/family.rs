@@ -1,6 +1,5 @@
 //! What sets a family apart from Llama: declared in [`families`](super::families), read by the one decoder.
 
-use super::experts::Experts;
 use crate::nets::inputs::MaskRules;
 
 /// A family of decoders, by what differs between published models.
@@ -307,4 +306,52 @@ impl Dropout {
         in_sublayers: false,
         in_layer: false,
     };
+}
+
+/// What sets a family's mixture of experts apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Experts {
+    /// The weights of a token's experts are divided by their sum.
+    pub norm_topk_prob: bool,
+    pub router: Router,
+    pub shared: SharedExpert,
+    /// Matrices of experts have biases, are transposed, and alternate gate and up (GPT-OSS).
+    pub bias: bool,
+    /// The router's correction bias is made in fp32 whatever the model's type (GLM-4.5).
+    pub fp32_correction: bool,
+}
+
+impl Experts {
+    pub const PLAIN: Self = Self {
+        norm_topk_prob: false,
+        router: Router::Softmax,
+        shared: SharedExpert::None,
+        bias: false,
+        fp32_correction: false,
+    };
+}
+
+/// How a token's experts and their weights are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Router {
+    /// A softmax whose weights take the type of the logits.
+    Softmax,
+    /// A softmax whose weights stay in fp32 (Mixtral).
+    SoftmaxFp32,
+    /// A softmax in fp32, restricted to the groups with the best experts (DeepSeek V2).
+    SoftmaxOfGroups,
+    /// A softmax over the logits of the chosen experts alone (GPT-OSS).
+    SoftmaxOfChosen,
+    /// Sigmoids with a correction bias, restricted to the best groups (DeepSeek V3).
+    SigmoidOfGroups,
+}
+
+/// An MLP beside the experts that every token passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SharedExpert {
+    None,
+    /// Before the experts, behind a gate (Qwen2-MoE).
+    Gated,
+    /// After the experts (DeepSeek).
+    AfterExperts,
 }

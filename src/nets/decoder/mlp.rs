@@ -1,6 +1,6 @@
 //! The MLP of a block.
 
-use super::super::{Cx, gpt2::gelu_new};
+use super::super::{Cx, activations::gelu_new};
 use super::Decoder;
 use super::family::{Activation, MlpForm};
 use crate::scenario::Kernels;

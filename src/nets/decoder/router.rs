@@ -2,7 +2,7 @@
 
 use super::super::Cx;
 use super::Decoder;
-use super::experts::{Experts, Router};
+use super::family::{Experts, Router};
 use crate::tape::{DType, Tensor};
 
 impl Decoder {

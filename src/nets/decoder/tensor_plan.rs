@@ -1,7 +1,6 @@
 //! How tensor parallelism splits a decoder: `base_model_tp_plan` of transformers' configurations.
 
-use super::experts::SharedExpert;
-use super::family::{Family, MlpForm, Positions, Projection, QkNorm};
+use super::family::{Family, MlpForm, Positions, Projection, QkNorm, SharedExpert};
 use crate::nets::{Plan, Split};
 
 /// The plans of all families in one, for no two give a name another meaning. Embedding and head stay whole.

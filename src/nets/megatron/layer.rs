@@ -245,8 +245,8 @@ fn rotated(x: &Tensor, freqs: &Tensor) -> Tensor {
 /// One kernel over all tokens; those of other GPUs that share the sequence are gathered (`cp_comm_type="all_gather"`), or come in
 /// exchange for heads (`"a2a"`).
 fn fused_attention(cx: &Cx, [q, k, v]: [&Tensor; 3]) -> Tensor {
-    let context = cx.env.context.group.max(1);
-    if context > 1 && cx.env.context.attention == ContextParallel::Ulysses {
+    let context = cx.env.groups.context.group.max(1);
+    if context > 1 && cx.env.groups.context.attention == ContextParallel::Ulysses {
         return exchanged_attention([q, k, v], context);
     }
     let (s, b, heads, d) = (q.size(0), q.size(1), q.size(2), q.size(3));

@@ -166,7 +166,7 @@ impl Net for GptModel {
 
 impl GptModel {
     fn group(cx: &Cx) -> u64 {
-        cx.env.tensor.group.max(1)
+        cx.env.groups.tensor.group.max(1)
     }
 
     /// The vocabulary is padded to a multiple of 128 for each GPU.
@@ -184,7 +184,7 @@ impl GptModel {
 
     /// Whether norms and residuals see a part of the tokens (`--sequence-parallel`).
     fn splits_tokens(cx: &Cx) -> bool {
-        cx.env.tensor.sequence && Self::group(cx) > 1
+        cx.env.groups.tensor.sequence && Self::group(cx) > 1
     }
 
     /// The tokens of a column-parallel layer's input.

@@ -16,8 +16,8 @@ impl GptModel {
         let order = index("permute");
         let permuted = flat.rows_selected(&order, rows);
         let received = permuted.exchanged_rows();
-        let groups = cx.env.experts.max(1);
-        cx.env.divides_experts.set(groups > 1);
+        let groups = cx.env.groups.experts.max(1);
+        cx.env.shared.divides_experts.set(groups > 1);
         let own = self.experts.div_ceil(groups);
         let grouped = |x: &Tensor, [outer, inner]: [u64; 2]| {
             if own <= 1 || groups <= 1 {

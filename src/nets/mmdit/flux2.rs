@@ -64,7 +64,7 @@ impl Net for Flux2 {
         };
         let width = self.width();
         let inner = self.ratio.saturating_mul(width);
-        cx.env.widest.set([3 * width + 2 * inner, inner]);
+        cx.env.shared.widest.set([3 * width + 2 * inner, inner]);
         let emb = self.conditioning(cx, timestep, guidance.first());
         let image_parts = modulation(cx, "double_stream_modulation_img", &emb, 6);
         let text_parts = modulation(cx, "double_stream_modulation_txt", &emb, 6);

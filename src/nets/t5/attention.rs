@@ -3,7 +3,7 @@
 use super::T5;
 use super::stack::{AttentionInputs, Stack};
 use crate::nets::Cx;
-use crate::nets::decoder::cached;
+use crate::nets::kv_cache::cached;
 use crate::scenario::{Attention, Checkpointing};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};

@@ -1,9 +1,10 @@
 //! T5 and its relatives: an encoder and a decoder with relative position biases (transformers/models/t5/modeling_t5.py).
 
 mod attention;
+mod config;
 mod stack;
 
-use super::decoder::cache;
+use super::kv_cache::cache;
 use super::losses::class_loss;
 use super::seq2seq::shift_tokens_right;
 use super::{Cx, ModelError, Net, Output, Sizes};
@@ -11,24 +12,8 @@ use crate::scenario::Data;
 use crate::tape::DType;
 use crate::tape::Tensor;
 pub(super) use attention::relative_position_bucket;
+use config::T5;
 use stack::Stack;
-
-#[derive(Clone, Copy, Debug)]
-struct T5 {
-    layers: u64,
-    decoder_layers: u64,
-    hidden: u64,
-    heads: u64,
-    head_dim: u64,
-    ffn: u64,
-    vocab: u64,
-    /// Buckets of relative positions (`relative_attention_num_buckets`).
-    buckets: u64,
-    /// `T5DenseGatedActDense` of Flan and mT5: two projections in, one through `gelu_new`.
-    gated: bool,
-    /// The head is tied to the embeddings (`tie_word_embeddings`).
-    tied: bool,
-}
 
 pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let (layers, heads, hidden) = (

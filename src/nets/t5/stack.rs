@@ -2,9 +2,9 @@
 
 use super::T5;
 use crate::nets::Cx;
-use crate::nets::decoder::Cache;
-use crate::nets::gpt2::gelu_new;
+use crate::nets::activations::gelu_new;
 use crate::nets::inputs::{additive, allowed};
+use crate::nets::kv_cache::Cache;
 use crate::scenario::Attention;
 use crate::tape::{DType, Tensor};
 

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use super::kept;
 use super::rule::Step;
+use super::rule::as_states;
 use crate::tape::{Category, DType, Dims, Layout, Param, Tape, Tensor};
 
 /// The states of torch/optim/_adafactor.py: a row and a column where there are two dimensions, else everything.
@@ -88,7 +88,7 @@ pub fn transformers(step: &mut Step) {
             gradient = Some(whole());
         }
         if first {
-            states.push(kept(transformers_states(tape, param)));
+            states.push(as_states(transformers_states(tape, param)));
         }
         weight.take();
         if half {

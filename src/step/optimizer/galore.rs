@@ -2,9 +2,10 @@
 
 use std::rc::Rc;
 
+use super::bitsandbytes;
 use super::lists::like;
 use super::rule::Step;
-use super::{bitsandbytes, kept};
+use super::rule::as_states;
 use crate::tape::{DType, Layout, Param, Tape, Tensor};
 
 /// The rank GaLore's README projects to.
@@ -120,7 +121,7 @@ pub fn step(step: &mut Step) {
     let mut names: [Option<Tensor>; 3] = [None, None, None];
     tape.each(&plain, |param| {
         if step.first {
-            step.states.push(kept(decomposed_states(tape, param)));
+            step.states.push(as_states(decomposed_states(tape, param)));
         }
         drop(names[0].replace(like(param)));
         drop(names[1].replace(like(param)));
@@ -132,7 +133,7 @@ pub fn step(step: &mut Step) {
         drop(names[2].take());
         if step.first {
             decomposed(tape, param);
-            step.states.push(kept(decomposed_states(tape, param)));
+            step.states.push(as_states(decomposed_states(tape, param)));
         }
         drop(names[2].replace(tape.empty_as("matmul", layout, dtype)));
         drop(names[0].replace(tape.empty_as("sqrt", layout, dtype)));
@@ -167,7 +168,7 @@ pub fn apollo(step: &mut Step, rank: u64) {
     let mut names: [Option<Tensor>; 4] = [None, None, None, None];
     tape.each(&plain, |param| {
         if step.first {
-            step.states.push(kept(vec![like(param), like(param)]));
+            step.states.push(as_states(vec![like(param), like(param)]));
         }
         drop(names[0].replace(like(param)));
         drop(names[1].replace(like(param)));
@@ -182,7 +183,7 @@ pub fn apollo(step: &mut Step, rank: u64) {
         drop(names[2].replace(part("matmul")));
         if let Some(projector) = projector {
             let states = vec![projector, part("exp_avg"), part("exp_avg_sq")];
-            step.states.push(kept(states));
+            step.states.push(as_states(states));
         }
         drop(names[0].replace(part("sqrt")));
         drop(names[1].replace(part("div")));
@@ -224,18 +225,18 @@ pub fn step_8bit(step: &mut Step) {
     let [low, plain] = groups(step);
     let mut gradient: Option<Tensor> = None;
     if step.first {
-        step.states.push(kept(bitsandbytes::tables(tape)));
+        step.states.push(as_states(bitsandbytes::tables(tape)));
     }
     tape.each(&plain, |param| {
         if step.first {
-            step.states.push(kept(states_8bit(tape, param)));
+            step.states.push(as_states(states_8bit(tape, param)));
         }
     });
     tape.each(&low, |param| {
         let dtype = param.data.dtype();
         if step.first {
             decomposed(tape, param);
-            step.states.push(kept(states_8bit(tape, param)));
+            step.states.push(as_states(states_8bit(tape, param)));
         }
         let [layout, _] = low_rank(param, RANK);
         let made = |op| tape.empty_as(op, layout, dtype);
@@ -297,7 +298,7 @@ pub fn adafactor(step: &mut Step) {
             let layout = stepped_in(tape, param);
             let part = |op| tape.empty_as(op, layout, DType::F32);
             if step.first {
-                step.states.push(kept(factors(tape, param)));
+                step.states.push(as_states(factors(tape, param)));
             }
             if is_projected {
                 drop(names[0].replace(part("matmul")));

@@ -22,8 +22,8 @@ mod torchao;
 use std::rc::Rc;
 
 use crate::scenario::Optimizer;
-use crate::tape::{Category, DType, Param, Tape, Tensor};
-use rule::{Launches, Made, Rule, Step, Takes};
+use crate::tape::{DType, Param, Tape, Tensor};
+use rule::{Launches, Made, Rule, Step, Takes, as_states};
 use table::rule;
 pub use torchao::KEPT_ON_DEVICE;
 
@@ -99,20 +99,14 @@ impl States {
     fn made(rule: &Rule, tape: &Tape, params: &[Rc<Param>]) -> Self {
         let shared = (rule.shared)(tape);
         let mut each = Vec::with_capacity(params.len());
-        tape.each(params, |param| each.push(kept((rule.states)(tape, param))));
+        tape.each(params, |param| {
+            each.push(as_states((rule.states)(tape, param)))
+        });
         Self {
             _shared: shared,
             each,
         }
     }
-}
-
-/// States, marked as such.
-fn kept(states: Vec<Tensor>) -> Vec<Tensor> {
-    for state in &states {
-        state.set_category(Category::OptimizerStates);
-    }
-    states
 }
 
 /// The kernels of a step, for the time they take.

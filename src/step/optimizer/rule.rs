@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::lists::like;
-use crate::tape::{Param, Tape, Tensor};
+use crate::tape::{Category, Param, Tape, Tensor};
 
 /// One optimizer: what it keeps, what a step of it makes and moves, and where.
 #[derive(Clone, Copy)]
@@ -137,4 +137,12 @@ impl Rule {
             ..Self::stateless(work)
         }
     }
+}
+
+/// States, marked as such.
+pub fn as_states(states: Vec<Tensor>) -> Vec<Tensor> {
+    for state in &states {
+        state.set_category(Category::OptimizerStates);
+    }
+    states
 }

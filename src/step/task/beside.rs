@@ -41,7 +41,7 @@ pub fn frozen<T>(cx: &Cx, name: &'static str, dtype: BesideType, body: impl FnOn
             })
             .freezing();
         match cx.env.wrapper.beside() {
-            Some(wrapper) => body(&cx.around(wrapper)),
+            Some(wrapper) => body(&cx.with_wrapper(wrapper)),
             None => body(&cx),
         }
     })

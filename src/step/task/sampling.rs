@@ -62,7 +62,7 @@ fn passes(cx: &Cx, model: &dyn LanguageModel, what: Sample) -> (Tensor, Vec<Tens
     while passed < passes {
         let left = passes - passed;
         // The last two passes are run as they are, and so is the first. The cache is longest in the last one, and full before it.
-        let skipped = if cx.env.brief {
+        let skipped = if cx.env.peak_only {
             left.saturating_sub(2)
         } else if passed == 0 || left <= 2 {
             0

@@ -106,7 +106,7 @@ impl Replay {
         let mut forward = std::mem::take(&mut *self.forward.borrow_mut());
         let kept = self.program.kept.iter();
         let kept = kept.map(|(_, later)| forward.at(*later)).collect();
-        cx.env.lasting.replace(kept);
+        cx.env.shared.persistent_attributes.replace(kept);
         let edge = forward.edge((node, 0));
         let loss = forward
             .slots
@@ -207,7 +207,7 @@ impl Replay {
 
     /// What modules have kept from the step before. In the first step there is none of it but what stays for good.
     fn bind_kept(&self, cx: &Cx) {
-        let mut before = cx.env.lasting.take().into_iter();
+        let mut before = cx.env.shared.persistent_attributes.take().into_iter();
         for (value, later) in &self.program.kept {
             let kept = before.next().flatten().or_else(|| {
                 let looks = self.types.get(*value);
