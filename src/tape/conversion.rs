@@ -22,7 +22,7 @@ impl Tape {
         let Some(storage) = param.storage() else {
             return;
         };
-        let mut injected = self.0.injected.borrow_mut();
+        let mut injected = self.0.construction.injected.borrow_mut();
         if let Err(at) = injected.binary_search_by_key(&storage, |(storage, _)| *storage) {
             injected.insert(at, (storage, first));
         }
@@ -37,7 +37,7 @@ impl Tape {
                 |param: &Param, _| (param.data.shape().len() == 4).then(|| param.data.bytes());
             trace.reallocate(&converted(params, &before));
         }
-        let injected = self.0.injected.borrow();
+        let injected = self.0.construction.injected.borrow();
         if injected.is_empty() {
             return;
         }

@@ -15,11 +15,11 @@ impl Tape {
             self.workspace("cublas", bytes);
             return;
         }
-        if self.0.stopped.get() {
+        if self.0.ambient.stopped.get() {
             return;
         }
         // A handle belongs to a thread, and backward has its own.
-        let thread = usize::from(self.0.phase.get() == Phase::Backward);
+        let thread = usize::from(self.0.ambient.phase.get() == Phase::Backward);
         let mut kept = self.0.cublas.get();
         if let Some(place) = kept.get_mut(thread).filter(|place| place.is_none()) {
             let storage = || self.0.allocate("cublas", bytes, super::Category::Workspace);

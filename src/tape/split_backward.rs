@@ -1,45 +1,15 @@
 //! Backward in two parts (torch/distributed/pipelining/_backward.py): the gradients of a stage's inputs, for which the stage
 //! before waits, and later those of its weights.
 
-use std::cell::{Cell, RefCell};
 
-use super::autograd::Edge;
-use super::checkpoint::Retained;
-use super::{Core, Grads, Scope, Tape, Tensor};
-
-/// The gradients of a node's weights, yet to be computed: what it takes for them it holds.
-pub(in crate::tape) type PutOff = Box<dyn FnOnce() -> Grads>;
-
-/// What there is of it on a tape.
-#[derive(Default)]
-pub(in crate::tape) struct Split {
-    /// What nodes have saved since forward began; `None` where backward is not in two parts.
-    saved: RefCell<Option<Vec<Retained>>>,
-    /// So much of it was saved before the last node that has a weight: it is reached from there.
-    reached: Cell<usize>,
-    /// Gradients of weights are put off.
-    puts_off: Cell<bool>,
-    /// What the node that runs has put off.
-    put_off: RefCell<Option<PutOff>>,
-    weights: RefCell<Vec<WeightGradient>>,
-    /// While gradients of weights are computed: those of the node before that have been added to sums.
-    added: RefCell<Option<Vec<Tensor>>>,
-    /// Backwards that have begun.
-    backwards: Cell<u64>,
-}
-
-struct WeightGradient {
-    scope: Scope,
-    /// Where they go, by their place among the node's inputs.
-    edges: Vec<(usize, Edge)>,
-    compute: PutOff,
-}
+use super::core::{Edge, Holder, WeightGradient};
+use super::{Core, Grads, Mode, Scope, Tape, Tensor};
 
 /// What forward's graph has saved, as long as nodes with weights lead to it: freed when the weights have their gradients.
 #[derive(Default)]
 #[allow(missing_debug_implementations)]
 pub struct KeptGraph {
-    _saved: Vec<Retained>,
+    _saved: Vec<Holder>,
 }
 
 /// The gradients of weights that a first part has put off (`param_groups`).
@@ -82,7 +52,7 @@ impl Tape {
             let mode = self.mode().no_grad().with_autocast(None);
             self.0.begin_backward();
             let outer = self.enter(scope);
-            let mut gradients = self.within(super::Mode { scope, ..mode }, compute);
+            let mut gradients = self.within(Mode { scope, ..mode }, compute);
             self.enter(outer);
             let roots = edges.into_iter().filter_map(|(place, edge)| {
                 let gradient = gradients.get_mut(place).and_then(Option::take)?;
@@ -117,7 +87,7 @@ impl Tape {
 }
 
 impl Core {
-    pub(in crate::tape) fn keep_for_split(&self, saved: impl FnOnce() -> Retained) {
+    pub(in crate::tape) fn keep_for_split(&self, saved: impl FnOnce() -> Holder) {
         if let Some(all) = self.split.saved.borrow_mut().as_mut() {
             all.push(saved());
         }

@@ -3,32 +3,13 @@
 use std::fmt;
 use std::rc::Rc;
 
-use super::autograd::{Edge, Node};
+use super::core::{Edge, Inner, Node, SavedVariable, Slot};
 use super::layout::{self, Shared};
 use super::spare::{Spare, keep, placed};
-use super::{Category, Core, DType, Dims, Event, Layout, Source, Storage, Tape};
-
-/// A handle on a tensor; cloning it is taking one more Python reference, dropping it is `del`.
-#[derive(Clone)]
-pub struct Tensor(Rc<Slot>);
-
-/// The memory of a tensor; empty only once its last handle is dropped.
-type Slot = Option<Inner>;
+use super::{Category, Core, DType, Dims, Event, Layout, Source, Storage, Tape, Tensor};
 
 thread_local! {
     static SLOTS: Spare<Slot> = const { Spare::new() };
-}
-
-/// Small, as there are hundreds: layouts are shared, and a storage counts its holders.
-struct Inner {
-    core: Rc<Core>,
-    layout: Rc<Shared>,
-    edge: Option<Edge>,
-    /// Its storage; `None` if it has no memory.
-    storage: Option<u32>,
-    dtype: DType,
-    /// A view of another tensor: never cached by autocast.
-    view: bool,
 }
 
 impl From<Inner> for Tensor {
@@ -79,8 +60,10 @@ impl Core {
         bytes: u64,
         category: Category,
     ) -> Option<u32> {
-        let mode = self.mode.get();
-        let unmade = self.stopped.get() || self.left_out.get() || (mode.declaring && !mode.setup);
+        let mode = self.ambient.mode.get();
+        let unmade = self.ambient.stopped.get()
+            || self.ambient.shapes_only.get()
+            || (mode.declaring && !mode.setup);
         if !self.budget.allows_one_more() || bytes == 0 || unmade {
             return None;
         }
@@ -93,7 +76,7 @@ impl Core {
         let new = Storage {
             bytes,
             category,
-            source: trace.number_of(source, &self.sources),
+            source: trace.number_of(source, &self.recorder.sources),
             copies: 1,
             carried: false,
             stream: mode.stream,
@@ -120,7 +103,7 @@ impl Core {
 
     /// One tensor fewer shares this storage, which is freed with the last.
     pub(in crate::tape) fn release(&self, storage: Option<u32>) {
-        let Some(storage) = storage.filter(|_| !self.closed.get()) else {
+        let Some(storage) = storage.filter(|_| !self.recorder.closed.get()) else {
             return;
         };
         let mut trace = self.trace.borrow_mut();
@@ -134,7 +117,7 @@ impl Core {
         drop(trace);
         if !held && !self.never_made(storage) {
             let mut trace = self.trace.borrow_mut();
-            trace.record(Event::free(storage), self.mode.get().setup);
+            trace.record(Event::free(storage), self.ambient.mode.get().setup);
         }
     }
 
@@ -349,7 +332,7 @@ impl Tensor {
         })
     }
 
-    pub(in crate::tape) fn kept(&self) -> Kept {
+    pub(in crate::tape) fn saved_variable(&self) -> SavedVariable {
         let Inner {
             core,
             layout,
@@ -358,7 +341,7 @@ impl Tensor {
             ..
         } = self.inner();
         core.hold(*storage);
-        Kept {
+        SavedVariable {
             core: core.clone(),
             layout: layout.clone(),
             storage: *storage,
@@ -424,16 +407,7 @@ impl Tensor {
     }
 }
 
-/// What is saved of a tensor for backward: storage and layout, without history. Smaller than a tensor, because during
-/// forward most live tensors are saved ones.
-pub(in crate::tape) struct Kept {
-    core: Rc<Core>,
-    layout: Rc<Shared>,
-    storage: Option<u32>,
-    dtype: DType,
-}
-
-impl Kept {
+impl SavedVariable {
     /// The tensor, as `detach()` would return it.
     pub fn tensor(&self) -> Tensor {
         self.core.hold(self.storage);
@@ -448,7 +422,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for SavedVariable {
     fn drop(&mut self) {
         self.core.release(self.storage);
     }

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use super::{Category, Phase, Stream};
+use super::{Category, DType, Dims, Phase, Stream};
 use crate::list::{Pieces, push};
 
 /// One allocation or release of a storage, by its number.
@@ -118,7 +118,7 @@ pub struct Kernel {
     pub op: &'static str,
     pub flops: f64,
     pub bytes_moved: f64,
-    pub dtype: super::DType,
+    pub dtype: DType,
     pub phase: Phase,
     pub times: u32,
 }
@@ -149,13 +149,38 @@ pub struct Trace {
     pub spent: bool,
     pub kernels: Vec<Kernel>,
     /// Shapes, dtypes and saving operations of tensors, where recorded.
-    pub tensors: Vec<super::TensorInfo>,
-    pub(super) repeating: Option<super::repeat::Repeating>,
+    pub tensors: Vec<TensorInfo>,
+    pub(super) repeating: Option<Repeating>,
     /// Phases that were copied, in the order in which they begin; of those that begin together the longest first.
-    pub copied: Vec<super::Copied>,
+    pub copied: Vec<Copied>,
     pub(super) scopes: Vec<ScopeEntry>,
     /// Names of modules that come from outside the program.
     pub(super) names: Vec<String>,
+}
+
+/// Phases with the same events, of the same storages, as those just before them, which are as many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copied {
+    /// The first of them.
+    pub from: usize,
+    pub count: usize,
+}
+
+/// Equal steps in the event list: where the first begins, and how many events each has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Repeating {
+    pub from: usize,
+    pub length: usize,
+}
+
+/// What is known of a tensor beside the bytes of its storage: one entry when it is made, one for each time it is saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TensorInfo {
+    pub storage: u32,
+    pub shape: Dims,
+    pub dtype: DType,
+    /// The operation whose backward needs it; empty in the entry of its creation.
+    pub saved_for: &'static str,
 }
 
 /// The places of recent sources in the list, by their operation and module.
@@ -205,7 +230,7 @@ impl Trace {
         events * size_of::<Event>()
             + self.storages.len() * size_of::<Storage>()
             + self.kernels.len() * size_of::<Kernel>()
-            + self.tensors.len() * size_of::<super::TensorInfo>()
+            + self.tensors.len() * size_of::<TensorInfo>()
     }
 
     /// The operation that allocated a storage, and its module.

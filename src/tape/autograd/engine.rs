@@ -8,12 +8,12 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
 
-use super::{Edge, NODES, Node, Work};
-use crate::tape::backward::Grads;
+use super::NODES;
 use crate::tape::compile::Compiled;
+use crate::tape::core::{Edge, Node, Work};
 use crate::tape::fold::Border;
 use crate::tape::spare::keep;
-use crate::tape::{Category, Param, Tape, Tensor};
+use crate::tape::{Category, Grads, Param, Tape, Tensor};
 
 impl Tensor {
     /// `self.backward()`: frees the graph as it goes.
@@ -68,7 +68,7 @@ impl Tape {
             node.seen.set(false);
             if !node.is_leaf() {
                 // Before the gradient is taken: these are the gradients that a finished row passes on.
-                self.enter_fold(&*node, &mut border);
+                self.enter_fold(&node, &mut border);
             }
             let incoming: Grads = node.buffer.take().into_iter().collect();
             if let Some(param) = node.param() {
@@ -176,7 +176,7 @@ fn add_to_buffer(edge: &Edge, gradient: Tensor) {
             if old.is_sole_owner()
                 && old.is_dense()
                 && !edge.node.out_of_place.get()
-                && !old.core().accumulates_out_of_place.get() =>
+                && !old.core().autograd.accumulates_out_of_place.get() =>
         {
             old.add_in_place(&gradient)
         }

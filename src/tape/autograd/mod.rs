@@ -8,49 +8,11 @@ use std::rc::Rc;
 
 use smallvec::SmallVec;
 
-use super::backward::Backward;
-use super::checkpoint::Holder;
 use super::compile::Compiled;
-use super::fold::{Fold, InRow};
+use super::core::{Edge, Edges, Holder, Node, Work};
 use super::spare::{Spare, keep, placed};
-use super::{Core, Param, Scope, Tensor};
+use super::{Backward, Core, Param, Saved, Scope, Tensor};
 pub use graph_node::{GradientEdge, GraphNode};
-
-/// Where a tensor's gradient goes.
-#[derive(Clone)]
-pub(in crate::tape) struct Edge {
-    pub node: Rc<Node>,
-    pub output: u32,
-}
-
-pub(in crate::tape) struct Node {
-    sequence: u32,
-    scope: Scope,
-    fold: Option<Fold>,
-    waiting: Cell<u32>,
-    seen: Cell<bool>,
-    /// Its incoming gradients are of a tensor subclass that the engine never accumulates in place.
-    out_of_place: Cell<bool>,
-    compiled: Compiled,
-    work: Cell<Work>,
-    edges: RefCell<Edges>,
-    /// Gradients of its outputs so far; nearly every node has one output.
-    buffer: RefCell<SmallVec<[Option<Tensor>; 1]>>,
-}
-
-/// What a node does with its incoming gradient.
-#[derive(Default)]
-enum Work {
-    /// It has run already.
-    #[default]
-    Done,
-    Backward(Backward),
-    /// `AccumulateGrad`.
-    Accumulate(Rc<Param>),
-}
-
-/// The edges of an operation; kept small, as every operation has a list of them.
-type Edges = SmallVec<[Option<Edge>; 3]>;
 
 impl Node {
     /// A node that adds to a parameter's gradient.
@@ -99,16 +61,6 @@ impl Node {
     }
 }
 
-impl InRow for Node {
-    fn row(&self) -> Option<Fold> {
-        self.fold
-    }
-
-    fn buffered<T>(&self, read: impl FnOnce(&[Option<Tensor>]) -> T) -> T {
-        read(&self.buffer.borrow())
-    }
-}
-
 impl Drop for Node {
     /// Drops long chains node by node, so that a deep graph does not exhaust the stack.
     fn drop(&mut self) {
@@ -151,9 +103,9 @@ fn node_for(inputs: &[&Tensor], build: impl FnOnce(&Needs) -> Backward) -> Optio
 #[inline(never)]
 fn edges_of(inputs: &[&Tensor]) -> Option<Edges> {
     let core = inputs.first()?.core();
-    if !core.mode.get().grad
+    if !core.ambient.mode.get().grad
         || core.budget.is_spent()
-        || core.left_out.get()
+        || core.ambient.shapes_only.get()
         || !inputs.iter().any(|input| input.requires_grad())
     {
         return None;
@@ -171,11 +123,11 @@ fn node_with(inputs: &[&Tensor], edges: Edges, backward: Backward) -> Option<Rc<
 }
 
 fn new_node(core: &Core, edges: Edges, backward: Backward) -> Rc<Node> {
-    let sequence = core.sequence.get();
-    core.sequence.set(sequence + 1);
+    let sequence = core.autograd.sequence.get();
+    core.autograd.sequence.set(sequence + 1);
     let node = Node {
         sequence,
-        scope: core.mode.get().scope,
+        scope: core.ambient.mode.get().scope,
         fold: core.open.get().fold(),
         waiting: Cell::new(0),
         seen: Cell::new(false),
@@ -278,18 +230,33 @@ impl Tensor {
         self.leaf()?.param()
     }
 
-    /// Saves this tensor for backward through the active saved-tensor hooks.
+    /// Saves this tensor for backward through the innermost saved-tensor hook.
     pub fn save(&self) -> Saved {
-        self.core().pack(self)
+        let core = self.core();
+        let hook = core.autograd.hooks.borrow().last().cloned();
+        Saved(match hook {
+            Some(hook) => hook.pack(self),
+            None => {
+                core.record_saved(self);
+                core.keep_for_split(|| Holder::Saved(self.saved_variable()));
+                match core.pack_compiled(self) {
+                    Some(recomputed) => Holder::Packed(Rc::new(recomputed)),
+                    None => Holder::Saved(self.saved_variable()),
+                }
+            }
+        })
     }
 }
 
-/// A tensor saved for backward.
-#[allow(missing_debug_implementations)]
-pub struct Saved(pub(super) Holder);
-
 impl Saved {
     pub fn unpack(&self) -> Tensor {
-        self.0.unpack()
+        match &self.0 {
+            Holder::Packed(packed) => packed.unpack(),
+            Holder::Saved(saved) => {
+                let tensor = saved.tensor();
+                tensor.core().note_read(&tensor);
+                tensor
+            }
+        }
     }
 }

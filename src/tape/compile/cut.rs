@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, VecDeque};
     clippy::struct_excessive_bools,
     reason = "each is a rule of the partitioner, free of the others"
 )]
-pub(super) struct Value {
+pub(in crate::tape) struct Value {
     pub bytes: u64,
     /// Values it is computed from.
     pub inputs: Vec<usize>,

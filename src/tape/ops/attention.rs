@@ -1,6 +1,6 @@
 //! `scaled_dot_product_attention` with PyTorch's own choice of kernel.
 
-use super::super::checkpoint::SelectableOp;
+use super::super::core::SelectableOp;
 use super::super::{Category, Core, DType, Grads, Layout, Saved, Tape, Tensor, borrowing, grads};
 use crate::units::RoundUp;
 
@@ -283,7 +283,7 @@ fn efficient(
     let asked = [query, key, value]
         .iter()
         .any(|input| input.requires_grad());
-    let asked = asked && query.core().mode.get().grad;
+    let asked = asked && query.core().ambient.mode.get().grad;
     Tensor::read_whole(&[query, key, value]);
     let [out, sums] = query.core().selective(SelectableOp::Attention, || {
         tape.kernel(

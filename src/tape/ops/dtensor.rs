@@ -1,7 +1,7 @@
 //! What `DTensor` does where it lays a tensor out anew over a group of GPUs: collectives and the copies around them
 //! (torch/distributed/tensor/placement_types.py, torch/distributed/_functional_collectives.py).
 
-use super::super::checkpoint::SelectableOp;
+use super::super::core::SelectableOp;
 use super::super::{Layout, Tensor, borrowing, consuming, grads};
 
 impl Tensor {

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::super::checkpoint::SelectableOp;
+use super::super::core::SelectableOp;
 use super::super::{Dims, Layout, Saved, Tensor, borrowing, broadcast, grads};
 
 impl Tensor {

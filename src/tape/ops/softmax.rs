@@ -6,7 +6,7 @@ impl Tensor {
     /// `F.softmax(self, -1, dtype)`; autocast runs it in fp32.
     pub fn softmax(&self, dtype: Option<DType>) -> Tensor {
         // Autocast asks for an fp32 result where none is asked for (`fp32_set_opt_dtype`).
-        let raises = self.core().mode.get().autocast.is_some() && self.dtype().is_half();
+        let raises = self.core().ambient.mode.get().autocast.is_some() && self.dtype().is_half();
         let dtype = dtype.or(raises.then_some(DType::F32));
         self.normalised("softmax", "softmax_backward", dtype)
     }
