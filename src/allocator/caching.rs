@@ -35,7 +35,7 @@ pub struct Allocator {
     pub(super) pending: Vec<u32>,
     /// How often the small and the large pools were searched: the clock by which free blocks age.
     pub(super) searches: [u64; 2],
-    /// Free blocks that were looked at one by one: work beside the requests.
+    /// Free blocks inspected one by one: work in addition to the requests.
     pub(super) looked_at: usize,
     /// The request that is replayed, by its position.
     pub(super) place: usize,
@@ -90,7 +90,7 @@ pub(super) struct Segment {
     pub size: u64,
 }
 
-/// What the allocator did to the driver, kept only where a replay asks for it.
+/// Calls to the driver, recorded only if a replay requests it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriverCall {
     Malloc { segment: u32, bytes: Bytes },
@@ -289,21 +289,21 @@ impl Allocator {
     }
 }
 
-/// How often memory is asked for, so that tests can show that work is bounded.
+/// Counts requests, so that tests can show that work is bounded.
 #[cfg(test)]
 pub(crate) mod counting {
     use std::cell::Cell;
 
     thread_local! {
-        static ASKED: Cell<usize> = const { Cell::new(0) };
+        static COUNT: Cell<usize> = const { Cell::new(0) };
     }
 
     pub(super) fn count() {
-        ASKED.with(|asked| asked.set(asked.get() + 1));
+        COUNT.with(|count| count.set(count.get() + 1));
     }
 
     /// The requests since this was last asked.
-    pub(crate) fn take_asked() -> usize {
-        ASKED.with(Cell::take)
+    pub(crate) fn take_count() -> usize {
+        COUNT.with(Cell::take)
     }
 }

@@ -1,5 +1,5 @@
-//! What of an allocator decides all that it will do: its blocks and where they lie. A stretch of requests that leaves the layout
-//! as it found it does the same each time, so its repeats need no replay.
+//! The allocator state that determines its future behaviour: blocks and their order. A run of requests that leaves this layout
+//! unchanged does the same each time, so its repeats need no replay.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -25,7 +25,7 @@ struct Place {
 }
 
 impl Allocator {
-    /// The layout; none of so many blocks that comparing them is work too, and none where more than blocks decides.
+    /// The layout; `None` if comparing this many blocks would cost too much, or if more than the blocks matters.
     fn layout(&self) -> Option<Layout> {
         const MOST: usize = 1 << 16;
         if self.collects || !self.pending.is_empty() || self.blocks.len() > MOST {
@@ -80,7 +80,7 @@ impl<'a> Repeats<'a> {
         }
     }
 
-    /// The replay has come to this position: where it may go on, if what follows would leave everything as it is.
+    /// Where the replay may continue from this position, if what follows would leave everything unchanged.
     pub fn skip(&mut self, at: usize, allocator: &Allocator) -> Option<usize> {
         let originates = self.stretches.iter().any(|stretch| original(stretch) == at);
         let begins = self.stretches.iter().any(|stretch| stretch.start == at);

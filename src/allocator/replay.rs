@@ -59,7 +59,7 @@ pub fn replay(requests: &[Request], settings: &Settings, card: Card) -> Report {
     run(&mut Allocator::new(settings.clone(), card), requests).0
 }
 
-/// How far a replay has come, beside its allocator.
+/// How far a replay has got.
 #[derive(Clone, Debug)]
 pub(super) struct Progress<'a> {
     /// The next request, or the one under way.
@@ -232,7 +232,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_left_out_changes_nothing() {
+    fn skipped_repeats_change_nothing() {
         let (mut left_out, mut refused) = (0, 0);
         for seed in 0..12 {
             let program = program(seed);

@@ -63,9 +63,9 @@ impl<'a> Engine<'a> {
     }
 
     /// One step like all later ones, of as few passes as decide its peak.
-    pub fn brief_step(&self, detail: Detail) -> Result<Run, Unsupported> {
+    pub fn peak_only_step(&self, detail: Detail) -> Result<Run, Unsupported> {
         self.run(RunPlan {
-            brief: true,
+            peak_only: true,
             ..self.steady(detail)
         })
     }
@@ -109,7 +109,7 @@ impl<'a> Engine<'a> {
         let run = step::run(&*self.net, data, training, self.machine, plan);
         #[cfg(test)]
         counting::count_made(&run.trace);
-        if run.trace.spent {
+        if run.trace.over_budget {
             return Err(Unsupported::TooMuchWork);
         }
         Ok(run)

@@ -114,7 +114,7 @@ impl Albert {
             cx.linear("ffn_output", &x, hidden, true)
         };
         let sum = ffn_output.add(&attended);
-        let out = sum.then(|sum| cx.layer_norm("full_layer_layer_norm", sum));
+        let out = sum.pipe(|sum| cx.layer_norm("full_layer_layer_norm", sum));
         drop((ffn_output, attended, weights));
         out
     }
@@ -127,7 +127,7 @@ impl Albert {
         out = out.reshape(&[x.size(0), x.size(1), hidden]);
         out = cx.linear("dense", &out, hidden, true);
         let sum = x.add(&out);
-        out = sum.then(|sum| cx.layer_norm("LayerNorm", sum));
+        out = sum.pipe(|sum| cx.layer_norm("LayerNorm", sum));
         (out, weights)
     }
 

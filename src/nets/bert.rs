@@ -219,7 +219,7 @@ impl Bert {
                 (x, bias)
             })
         });
-        cx.module(name, |cx| drop(cx.tied_later([vocab, hidden])));
+        cx.module(name, |cx| drop(cx.weight_until_tied([vocab, hidden])));
         x.linear(&weight, Some(&bias.tensor()))
     }
 

@@ -39,7 +39,7 @@ pub(super) fn cached(cache: &Cache, k: Tensor, v: Tensor) -> (Tensor, Tensor) {
 }
 
 impl KvCache {
-    /// `StaticCache` with room for so many tokens.
+    /// `StaticCache` with room for this many tokens.
     pub fn with_room(room: u64) -> Self {
         let cache = Self::default();
         cache.0.room.set(room);
@@ -55,7 +55,7 @@ impl KvCache {
         self.0.room.get()
     }
 
-    /// The passes after this one go on with what is cached.
+    /// The passes after this one continue with what is cached.
     pub fn next_pass(&self) {
         self.0.place.set(Some(0));
     }
@@ -70,7 +70,7 @@ impl KvCache {
         self.0.tensors.take()
     }
 
-    /// The next pass stands for so many before it too: it lengthens a growing cache by as many tokens more.
+    /// The next pass stands for this many skipped passes too: it lengthens a growing cache by as many tokens more.
     pub fn skip(&self, tokens: u64) {
         self.0.skipped.set(tokens);
     }
@@ -103,7 +103,7 @@ impl KvCache {
                 let keys = Tensor::cat(&k, &[], -2);
                 drop(no_keys);
                 let values = if dtype == DType::F32 && v.dtype().is_half() {
-                    v.to(dtype).then(|v| Tensor::cat(v, &[], -2))
+                    v.to(dtype).pipe(|v| Tensor::cat(v, &[], -2))
                 } else {
                     Tensor::cat(&v, &[], -2)
                 };

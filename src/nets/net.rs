@@ -15,10 +15,10 @@ pub trait Net {
         false
     }
     /// Whether it calls a model, perhaps several, by itself: wrappers are around each of those calls.
-    fn calls_its_models(&self) -> bool {
+    fn wraps_models_itself(&self) -> bool {
         false
     }
-    /// How tensor parallelism splits its modules, beside experts that are divided or not; `None` where its library has no plan for it.
+    /// How tensor parallelism splits its modules, with experts divided or not; `None` where its library has no plan for it.
     fn tensor_plan(&self, _divides_experts: bool) -> Option<Plan> {
         None
     }
@@ -26,18 +26,18 @@ pub trait Net {
     fn language_model(&self) -> Option<&dyn LanguageModel> {
         None
     }
-    /// What a step does before its batches are there: completions are sampled.
+    /// Runs before the batches of a step are loaded: samples completions.
     fn before_step(&self, _cx: &Cx, _data: &Data) {}
     /// Whether its one list of layers can be cut into a pipeline's stages.
     fn has_stages(&self) -> bool {
         false
     }
     /// Whether it is Megatron-Core's, which trains it in wrappers of its own.
-    fn is_megatrons(&self) -> bool {
+    fn is_megatron_core(&self) -> bool {
         false
     }
-    /// Whether its attention can reach over the GPUs that share a sequence.
-    fn shares_sequences(&self) -> bool {
+    /// Whether its attention runs under context parallelism.
+    fn supports_context_parallel(&self) -> bool {
         false
     }
     /// Whether batches of this shape are run: a recurrent net runs every position of a sequence by itself, a recorded one
@@ -79,7 +79,7 @@ impl Cx {
             std::iter::once(loss).chain(held).collect()
         };
         let whole = || {
-            if net.calls_its_models() {
+            if net.wraps_models_itself() {
                 run(batch.to_vec())
             } else {
                 self.as_model(batch.to_vec(), &run)

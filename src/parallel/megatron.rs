@@ -41,7 +41,7 @@ impl MegatronDdp {
 }
 
 impl Wrapper for MegatronDdp {
-    fn divides(&self) -> bool {
+    fn shards_params(&self) -> bool {
         true
     }
 

@@ -20,11 +20,11 @@ pub use fsdp2::FullyShard;
 pub use megatron::MegatronDdp;
 pub use world::World;
 use world::is_accelerate;
-pub use wrapper::{Role, Unwrapped, Wrapper};
+pub use wrapper::{Forward, Role, Unwrapped, Wrapper};
 pub use zero::{MODULE_HOOKS, ZeroOptimizer, ZeroParameters};
 
 impl World {
-    /// What this job puts around its model; on one GPU, nothing.
+    /// The model wrapper of this strategy; `Unwrapped` on one GPU.
     pub fn wrapper(self, tape: &Tape, training: &Training) -> Rc<dyn Wrapper> {
         use Parallelism::{Ddp, Fsdp1, Fsdp2, Hsdp, None, Zero1, Zero2, Zero3};
         if self.parallel.strategy == Parallelism::DataParallel && self.mesh.data > 1 {

@@ -11,7 +11,7 @@ pub struct World {
     pub rank: Rank,
     pub parallel: Parallel,
     pub trainer: Trainer,
-    /// The model's hidden size, from which transformers works out sizes that are left to it.
+    /// The model's hidden size, from which transformers computes sizes that are left to it.
     pub hidden: Option<u64>,
 }
 
@@ -62,7 +62,7 @@ impl World {
         world
     }
 
-    /// The first rank of so many that share the work by one strategy alone.
+    /// The first of `gpus` ranks under one strategy alone.
     pub fn of(strategy: Parallelism, gpus: u32) -> Self {
         let (data, shard) = match strategy {
             Parallelism::None | Parallelism::Ddp | Parallelism::DataParallel => (gpus, 1),
@@ -137,7 +137,7 @@ impl World {
         }
     }
 
-    /// The model's hidden size, where the trainer works out DeepSpeed's sizes from it.
+    /// The model's hidden size, where the trainer computes DeepSpeed's sizes from it.
     pub fn auto_hidden(&self) -> Option<u64> {
         self.hidden.filter(|_| is_accelerate(self.trainer))
     }
@@ -168,7 +168,7 @@ impl World {
 
     /// How many ranks may hold different things, of which the last has the least: those that share something, or those that
     /// have copies of the first one's model.
-    pub fn unlike(&self) -> u32 {
+    pub fn distinct_ranks(&self) -> u32 {
         match self.parallel.strategy {
             Parallelism::DataParallel => self.mesh.data,
             _ => self.shards(),

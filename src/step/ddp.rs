@@ -117,7 +117,7 @@ impl Ddp {
         all
     }
 
-    /// A gradient that has come is copied into its bucket; where gradients are views, the parameter is given that part of it.
+    /// A gradient that has arrived is copied into its bucket; where gradients are views, the parameter is given that part of it.
     fn hook(&self, model: &Model) {
         for param in model.trainable() {
             let (reducer, views, tape) = (self.reducer.clone(), self.views, model.tape.clone());
@@ -175,7 +175,7 @@ impl Reducer {
 }
 
 impl Wrapper for Ddp {
-    /// One bucket a type, before any gradient has come.
+    /// One bucket a type, before any gradient has arrived.
     fn wrap(&mut self, model: &Model) {
         let tape = &model.tape;
         let buckets = tape.setting_up(|| Self::assigned(model, u64::MAX, u64::MAX));

@@ -10,7 +10,7 @@ use crate::scenario::{Attention, Checkpointing, Parallelism, Quantization, Sched
 /// The group that shares sequences, where the network's attention can reach over it.
 pub(super) fn context(net: &dyn Net, training: &Training, world: &World) -> Context {
     let written_out = training.attention == Attention::Eager;
-    if world.mesh.context < 2 || written_out || !net.shares_sequences() {
+    if world.mesh.context < 2 || written_out || !net.supports_context_parallel() {
         return Context::ALONE;
     }
     Context {
@@ -21,7 +21,7 @@ pub(super) fn context(net: &dyn Net, training: &Training, world: &World) -> Cont
 
 /// The pipeline of which this is one rank, where the network can be cut into stages and the schedule is modelled.
 pub(super) fn pipeline(net: &dyn Net, training: &Training, plan: &RunPlan) -> Option<Pipeline> {
-    /// So many micro-batches a rank show every state of a schedule that keeps no more in flight, and so few where more would be
+    /// The micro-batches per rank that show every state of a schedule that keeps no more in flight, and fewer where more would be
     /// too much work; so many in all are run.
     const IN_TURNS: usize = 4;
     const FEWEST_IN_TURNS: usize = 2;
@@ -32,7 +32,7 @@ pub(super) fn pipeline(net: &dyn Net, training: &Training, plan: &RunPlan) -> Op
         world.parallel.strategy,
         Parallelism::Fsdp2 | Parallelism::Hsdp
     );
-    let sharded = world.mesh.shard > 1 && !net.is_megatrons();
+    let sharded = world.mesh.shard > 1 && !net.is_megatron_core();
     if ranks < 2 || sharded && !fully_sharded || !net.has_stages() {
         return None;
     }

@@ -17,6 +17,7 @@ mod redundancy;
 mod result;
 mod resume;
 mod scaler;
+mod setup;
 mod task;
 mod tensor_parallel;
 mod training;
@@ -32,7 +33,7 @@ use crate::tape::Machine;
 pub use plan::{Detail, FEWEST_PASSES, MOST_PASSES, ModelMode, RunPlan, foldable};
 pub use result::Run;
 use training::TrainingLoop;
-pub use turns::{Turn, one_by_one};
+pub use turns::{MicroBatchPass, one_by_one};
 
 /// Runs training steps of `net`. Equal layers are run once for all as far as they turn out to be equal.
 pub fn run(
@@ -47,7 +48,7 @@ pub fn run(
         let run = run_folded(net, data, training, machine, RunPlan { folding, ..plan });
         match folding
             .less()
-            .filter(|_| run.trace.broken && !run.trace.spent)
+            .filter(|_| run.trace.broken && !run.trace.over_budget)
         {
             Some(less) => folding = less,
             None => return run,

@@ -2,7 +2,7 @@
 
 use crate::tape::Trace;
 
-/// What a run leaves behind.
+/// The result of a simulated run.
 #[derive(Debug)]
 pub struct Run {
     pub trace: Trace,

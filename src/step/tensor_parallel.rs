@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::tape::{Param, Tape, Tensor};
 
-/// Gradients as the optimizer's operations take them: of a table that is split by rows each GPU has the whole gradient, and
+/// Gradients as the optimizer's operations take them: of a table that is split by rows each GPU has the full gradient, and
 /// copies its part (`redistribute_local_tensor` in torch/distributed/tensor/_redistribute.py).
 pub fn laid_out_as_parameters(tape: &Tape, params: &[Rc<Param>]) -> Vec<Tensor> {
     let is_whole = |param: &&Rc<Param>| {

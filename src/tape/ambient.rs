@@ -77,12 +77,12 @@ impl Tape {
     }
 
     /// Turns recording of what runs off (`true`), so that it only computes shapes, or on again. Returns the previous state.
-    pub fn leave_out(&self, out: bool) -> bool {
-        self.0.ambient.shapes_only.replace(out)
+    pub fn set_shapes_only(&self, on: bool) -> bool {
+        self.0.ambient.shapes_only.replace(on)
     }
 
     /// Whether what runs is not recorded.
-    pub fn leaves_out(&self) -> bool {
+    pub fn shapes_only(&self) -> bool {
         self.0.ambient.shapes_only.get()
     }
 

@@ -8,7 +8,7 @@ use super::{Category, DType, Tensor};
 
 impl Tensor {
     /// The tensor as an operation of the `lower_precision_fp` list takes it.
-    pub fn lowered(&self) -> Tensor {
+    pub fn autocast(&self) -> Tensor {
         match self.core().ambient.mode.get().autocast {
             Some(low)
                 if self.dtype().is_floating()
@@ -23,11 +23,11 @@ impl Tensor {
 
     /// The tensor as `torch.einsum` takes it: cast before it is laid out for a batched product.
     pub fn for_einsum(&self) -> Tensor {
-        self.lowered()
+        self.autocast()
     }
 
     /// The tensor as an operation of the `fp32` list takes it.
-    pub(in crate::tape) fn raised(&self) -> Tensor {
+    pub(in crate::tape) fn autocast_to_fp32(&self) -> Tensor {
         match self.core().ambient.mode.get().autocast {
             Some(_) if self.dtype().is_half() => self.to(DType::F32),
             _ => self.clone(),

@@ -29,7 +29,7 @@ impl Tape {
     }
 
     /// Finishes the construction of a model. Weights of four dimensions, which constructors make contiguous, are copied to
-    /// channels last one after the other where the run asks for it; then injected parameters are allocated and cast.
+    /// channels last one after the other where the run requests it; then injected parameters are allocated and cast.
     pub fn finish_construction(&self, params: &[Rc<Param>], channels_last: bool) {
         let mut trace = self.0.trace.borrow_mut();
         if channels_last {

@@ -1,5 +1,5 @@
 //! The types that refer to each other, as PyTorch's do: tensors hold the nodes of their graph, nodes what they saved and where
-//! gradients go, and the tape what lives between operations. What they do is in the files beside this one.
+//! gradients go, and the tape what lives between operations. Their methods are in the other files.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -139,7 +139,7 @@ pub(in crate::tape) struct Node {
     pub scope: Scope,
     pub fold: Option<Fold>,
     pub waiting: Cell<u32>,
-    pub seen: Cell<bool>,
+    pub visited: Cell<bool>,
     /// Its incoming gradients are of a tensor subclass that the engine never accumulates in place.
     pub out_of_place: Cell<bool>,
     pub compiled: Compiled,
@@ -221,7 +221,7 @@ pub(in crate::tape) trait SavedTensorHook {
         Selection::Run
     }
     fn store(&self, _results: &[Tensor]) {}
-    /// The next results that were stored, at most so many.
+    /// The next results that were stored, at most this many.
     fn load(&self, _count: usize) -> Vec<Tensor> {
         Vec::new()
     }
@@ -251,10 +251,10 @@ pub(in crate::tape) struct Split {
     pub saved: RefCell<Option<Vec<Holder>>>,
     /// So much of it was saved before the last node that has a weight: it is reached from there.
     pub reached: Cell<usize>,
-    /// Gradients of weights are put off.
-    pub puts_off: Cell<bool>,
-    /// What the node that runs has put off.
-    pub put_off: RefCell<Option<DeferredWeightGrad>>,
+    /// Gradients of weights are deferred.
+    pub defers: Cell<bool>,
+    /// What the node that runs has deferred.
+    pub deferred: RefCell<Option<DeferredWeightGrad>>,
     pub weights: RefCell<Vec<WeightGradient>>,
     /// While gradients of weights are computed: those of the node before that have been added to sums.
     pub added: RefCell<Option<Vec<Tensor>>>,
@@ -319,7 +319,7 @@ pub(in crate::tape) enum Pass {
         /// The kept values so far, by their ordinals.
         live: BTreeMap<usize, Rc<StorageRef>>,
         /// Nothing is kept: backward makes all of it again, first of all.
-        again: bool,
+        recompute_all: bool,
     },
 }
 

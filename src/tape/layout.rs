@@ -184,7 +184,7 @@ impl Layout {
         (all >> 40) as usize
     }
 
-    /// `torch.channels_last`: the second dimension lies innermost. Falls back to contiguous below three dimensions.
+    /// `torch.channels_last`: the second dimension is innermost. Falls back to contiguous below three dimensions.
     pub fn channels_last(shape: impl Into<Dims>) -> Self {
         let shape = shape.into();
         if shape.len() < 3 {
@@ -210,7 +210,7 @@ impl Layout {
 
     /// Whether elements of both lie alike: strides of dimensions of size one do not matter
     /// (`obeys_layout_contract` in grad_layout_contract.h).
-    pub fn lies_like(&self, other: &Self) -> bool {
+    pub fn same_memory_order(&self, other: &Self) -> bool {
         self.shape == other.shape
             && (0..self.shape.len())
                 .all(|i| self.shape[i] == 1 || self.strides[i] == other.strides[i])
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_view_exists_where_torch_says_so() {
+    fn a_view_exists_where_torch_has_one() {
         let heads = Layout::contiguous([2, 5, 4, 8]).transposed(1, 2);
         check(heads, &[2, 4, 40], None);
         check(heads.transposed(1, 2), &[10, 32], Some(&[32, 1]));

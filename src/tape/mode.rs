@@ -1,24 +1,6 @@
 //! The ambient state of operations.
 
-use super::{DType, Scope};
-
-/// A CUDA stream; the allocator has a pool for each.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Stream(u8);
-
-impl Stream {
-    /// The stream that a program computes on.
-    pub const COMPUTE: Self = Self(0);
-
-    /// A side stream, by its number.
-    pub const fn side(number: u8) -> Self {
-        Self(number)
-    }
-
-    pub const fn number(self) -> u8 {
-        self.0
-    }
-}
+use super::{DType, Scope, Stream};
 
 /// What PyTorch keeps per thread (`at::ThreadLocalState`) and modules keep as `training`, with the place on the tape that
 /// new memory belongs to.

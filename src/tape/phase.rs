@@ -17,6 +17,6 @@ pub enum Phase {
     Reference,
     /// A forward pass without gradients, between steps.
     Evaluation,
-    /// A checkpoint's weights beside the model's own, when a run is resumed.
+    /// A checkpoint's weights alongside the model's own, when a run is resumed.
     Resume,
 }

@@ -58,11 +58,11 @@ impl Tape {
     }
 
     /// Stops recording kernels.
-    pub fn leave_kernels_out(&self) {
+    pub fn skip_kernels(&self) {
         self.0.recorder.skips_kernels.set(true);
     }
 
-    pub fn leaves_kernels_out(&self) -> bool {
+    pub fn skips_kernels(&self) -> bool {
         self.0.recorder.skips_kernels.get()
     }
 
@@ -81,7 +81,7 @@ impl Tape {
     }
 
     /// Runs `body` as a phase inside the current one, which continues afterwards.
-    pub fn during<T>(&self, phase: Phase, body: impl FnOnce() -> T) -> T {
+    pub fn with_phase<T>(&self, phase: Phase, body: impl FnOnce() -> T) -> T {
         if self.declaring() {
             return body();
         }
@@ -125,7 +125,7 @@ impl Tape {
         self.0.kernel(op, dtype, each, count);
     }
 
-    /// Something that takes the program time and the card none.
+    /// CPU time with no kernel (Python overhead).
     pub fn host_call(&self, op: &'static str) {
         if !self.0.is_silent() {
             self.0.record_launches(op, DType::U8, [0.0; 2], 1);
@@ -209,7 +209,7 @@ impl Tape {
     }
 
     /// Holds a tensor as long as the graph of the loss lives.
-    pub fn hold_with_graph(&self, tensor: &Tensor) {
+    pub fn keep_with_graph(&self, tensor: &Tensor) {
         if self.0.ambient.mode.get().declaring || self.0.ambient.shapes_only.get() {
             return;
         }
@@ -234,29 +234,29 @@ impl Tape {
         self.0.compiler.crossed.take();
         let trace = self.0.trace.take();
         Trace {
-            spent: self.spent(),
+            over_budget: self.is_over_budget(),
             ..trace
         }
     }
 
     /// Whether the run exceeds its budget. Nothing more is recorded from there on, so it ends soon.
-    pub fn spent(&self) -> bool {
+    pub fn is_over_budget(&self) -> bool {
         self.0.budget.is_spent()
     }
 
     /// The tensors that the run has made.
-    pub fn made(&self) -> u64 {
+    pub fn tensors_created(&self) -> u64 {
         self.0.budget.made.get().into()
     }
 
     /// How many more it may make.
-    pub fn may_make(&self) -> u64 {
-        u64::from(MOST_TENSORS).saturating_sub(self.made())
+    pub fn tensors_left(&self) -> u64 {
+        u64::from(MOST_TENSORS).saturating_sub(self.tensors_created())
     }
 
     /// Spends the budget at once, before the run, if this many passes over what was declared would exceed it.
-    pub fn foresee(&self, often: u64) {
-        if self.made().saturating_mul(often) > u64::from(MOST_TENSORS) {
+    pub fn check_passes(&self, passes: u64) {
+        if self.tensors_created().saturating_mul(passes) > u64::from(MOST_TENSORS) {
             self.0.budget.spent.set(true);
         }
     }
@@ -274,7 +274,7 @@ impl Core {
             return;
         }
         self.recorder.last_op.set(op);
-        self.works(work[0] * f64::from(count));
+        self.add_flops(work[0] * f64::from(count));
         self.record_launches(op, dtype, work, count);
     }
 

@@ -1,4 +1,4 @@
-//! What one layer of a row leaves to the next besides its outputs, such as a collective's buffer that is freed later.
+//! Tensors handed from one folded layer to the next besides its outputs, e.g. a collective's buffer.
 
 use std::rc::{Rc, Weak};
 

@@ -1,7 +1,6 @@
 //! Backward in two parts (torch/distributed/pipelining/_backward.py): the gradients of a stage's inputs, for which the stage
 //! before waits, and later those of its weights.
 
-
 use super::core::{Edge, Holder, WeightGradient};
 use super::{Core, Grads, Mode, Scope, Tape, Tensor};
 
@@ -12,7 +11,7 @@ pub struct KeptGraph {
     _saved: Vec<Holder>,
 }
 
-/// The gradients of weights that a first part has put off (`param_groups`).
+/// The gradients of weights that a first part has deferred (`param_groups`).
 #[derive(Default)]
 #[allow(missing_debug_implementations)]
 pub struct WeightGradients(Vec<WeightGradient>);
@@ -33,9 +32,9 @@ impl Tape {
     pub fn backward_of_inputs(&self, backward: impl FnOnce()) -> WeightGradients {
         let split = &self.0.split;
         self.0.begin_backward();
-        split.puts_off.set(true);
+        split.defers.set(true);
         backward();
-        split.puts_off.set(false);
+        split.defers.set(false);
         WeightGradients(split.weights.take())
     }
 
@@ -76,13 +75,16 @@ impl Tape {
     }
 
     /// Whether a node that computes gradients both for its input and for a weight puts the weight's off.
-    pub(in crate::tape) fn puts_off_weights(&self) -> bool {
-        self.0.split.puts_off.get()
+    pub(in crate::tape) fn defers_weight_gradients(&self) -> bool {
+        self.0.split.defers.get()
     }
 
     /// Puts off the gradients of the weights of the node that runs.
-    pub(in crate::tape) fn put_off(&self, compute: impl FnOnce() -> Grads + 'static) {
-        self.0.split.put_off.replace(Some(Box::new(compute)));
+    pub(in crate::tape) fn defer_weight_gradients(
+        &self,
+        compute: impl FnOnce() -> Grads + 'static,
+    ) {
+        self.0.split.deferred.replace(Some(Box::new(compute)));
     }
 }
 
@@ -116,9 +118,9 @@ impl Core {
         }
     }
 
-    /// Takes over what the node that has run put off, with the edges it goes along. Whether there was any.
-    pub(in crate::tape) fn take_put_off(&self, scope: Scope, edges: Vec<(usize, Edge)>) {
-        if let Some(compute) = self.split.put_off.take() {
+    /// Takes over what the node that has run deferred, with the edges of those gradients.
+    pub(in crate::tape) fn take_deferred(&self, scope: Scope, edges: Vec<(usize, Edge)>) {
+        if let Some(compute) = self.split.deferred.take() {
             self.split.weights.borrow_mut().push(WeightGradient {
                 scope,
                 edges,
@@ -127,7 +129,7 @@ impl Core {
         }
     }
 
-    pub(in crate::tape) fn has_put_off(&self) -> bool {
-        self.split.put_off.borrow().is_some()
+    pub(in crate::tape) fn has_deferred(&self) -> bool {
+        self.split.deferred.borrow().is_some()
     }
 }

@@ -21,7 +21,7 @@ impl From<Inner> for Tensor {
 impl Drop for Tensor {
     fn drop(&mut self) {
         if self.is_last_handle() {
-            self.leave();
+            self.release_slot();
         }
     }
 }
@@ -29,12 +29,12 @@ impl Drop for Tensor {
 impl Tensor {
     /// Drops the contents and recycles the slot.
     #[inline(never)]
-    fn leave(&mut self) {
+    fn release_slot(&mut self) {
         let slot = Rc::get_mut(&mut self.0);
         let Some(inner) = slot.and_then(Option::as_mut) else {
             return;
         };
-        // Where they lie: moving them out costs more than all else that is done here.
+        // Dropped in place: moving them out first is slower.
         inner.core.release(inner.storage);
         drop(inner.edge.take());
         if let Some(slot) = Rc::get_mut(&mut self.0) {
@@ -84,7 +84,7 @@ impl Core {
         };
         trace.storages.push(new);
         drop(trace);
-        if mode.setup || !self.puts_off(storage, bytes, op) {
+        if mode.setup || !self.defers(storage, bytes, op) {
             let mut trace = self.trace.borrow_mut();
             trace.record(Event::alloc(storage), mode.setup);
         }
@@ -115,7 +115,7 @@ impl Core {
                 entry.holders > 0
             });
         drop(trace);
-        if !held && !self.never_made(storage) {
+        if !held && !self.is_unallocated(storage) {
             let mut trace = self.trace.borrow_mut();
             trace.record(Event::free(storage), self.ambient.mode.get().setup);
         }
@@ -267,7 +267,7 @@ impl Tensor {
 
     /// Uses this tensor once and drops it, as Python does with the parts of an expression.
     /// (A Rust temporary would live to the end of its statement.)
-    pub fn then<T>(self, body: impl FnOnce(&Self) -> T) -> T {
+    pub fn pipe<T>(self, body: impl FnOnce(&Self) -> T) -> T {
         body(&self)
     }
 
@@ -306,7 +306,7 @@ impl Tensor {
     }
 
     /// The same storage in another layout: a view, or the tensor itself as a kernel wrote it.
-    pub fn seen_as(&self, layout: Layout, view: bool) -> Self {
+    pub fn with_layout(&self, layout: Layout, view: bool) -> Self {
         if view {
             self.alias(layout)
         } else {
@@ -391,7 +391,7 @@ impl Tensor {
     }
 
     /// `with_edge` for a tensor that nothing else holds yet, which saves an allocation.
-    pub(in crate::tape) fn given_edge(mut self, edge: Edge) -> Self {
+    pub(in crate::tape) fn into_with_edge(mut self, edge: Edge) -> Self {
         match Rc::get_mut(&mut self.0).and_then(Option::as_mut) {
             Some(inner) => {
                 inner.edge = Some(edge);

@@ -146,7 +146,7 @@ pub struct Trace {
     /// A group did not come out even: the run must be repeated with less folding.
     pub broken: bool,
     /// The run exceeded its budget, and the trace is incomplete.
-    pub spent: bool,
+    pub over_budget: bool,
     pub kernels: Vec<Kernel>,
     /// Shapes, dtypes and saving operations of tensors, where recorded.
     pub tensors: Vec<TensorInfo>,
@@ -173,7 +173,7 @@ pub(super) struct Repeating {
     pub length: usize,
 }
 
-/// What is known of a tensor beside the bytes of its storage: one entry when it is made, one for each time it is saved.
+/// Shape and dtype of a tensor: one entry when it is created, and one for each time it is saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TensorInfo {
     pub storage: u32,

@@ -169,7 +169,7 @@ fn want(session: Session, scenario: &Scenario) {
         browser::whole().await;
         let here = found.is_some_and(|text| {
             worker::bring(entry.id, &text);
-            graph::bring(entry.id, &text).is_ok()
+            graph::insert(entry.id, &text).is_ok()
         });
         set(if here { State::Here } else { State::Failed });
     });

@@ -187,7 +187,7 @@ fn Cell(map: Memo<FitMap>, row: usize, column: usize, name: String) -> impl Into
         };
         let (units, measure) = (session.units.get(), measure.get());
         // Who speaks to a page says what is written on it: the name holds the written figure.
-        let figure = band.expected.beside(measure, units);
+        let figure = band.expected.show_in_unit_of(measure, units);
         let (_, unit) = units.scale(measure);
         let button = view! {
             <button

@@ -33,7 +33,7 @@ impl Sentence {
         // The unit is named once; every other number stands in the same one.
         let measure = estimate.usable.unwrap_or(device.expected);
         let (_, unit) = units.scale(measure);
-        let number = |bytes: Bytes| bytes.beside(measure, units);
+        let number = |bytes: Bytes| bytes.show_in_unit_of(measure, units);
         let needed = device.expected + estimate.growth;
         Self {
             tone,

@@ -1,4 +1,4 @@
-//! A recorded run line by line, beside the replay of its requests.
+//! A recorded run, compared line by line with the replay of its requests.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -28,7 +28,7 @@ struct Config {
     frac: Option<f64>,
     #[serde(default)]
     ctx_mb: u64,
-    /// Another process's memory from the start, beside what is usable.
+    /// Another process's memory from the start, in addition to what is usable.
     #[serde(default)]
     other_mb: u64,
     other: Option<Other>,
@@ -60,7 +60,7 @@ pub(super) struct Comparison {
     has_driver_calls: bool,
     /// The counters at the failure of a request, which the recorder writes in place of the step's own.
     at_failure: Option<Counters>,
-    /// Whether the last request failed: a program that goes on empties the cache first.
+    /// Whether the last request failed: a program that continues empties the cache first.
     failed: bool,
     card: Card,
     other: Option<Other>,

@@ -71,9 +71,9 @@ pub fn sending(run: &Run, case: &Case, speeds: &Speeds) -> Sending {
     );
     // Megatron-Core reduces in fp32 unless told not to (`grad_reduce_in_fp32`), and while backward continues only where it is told
     // to (`--overlap-grad-reduce`).
-    let megatrons = scenario.stack.trainer == Trainer::Megatron;
-    let in_fp32 = wide || megatrons && scenario.parallel.reduce_dtype != PolicyType::Bf16;
-    let waits = megatrons && scenario.parallel.zero_overlap != Toggle::On;
+    let megatron_core = scenario.stack.trainer == Trainer::Megatron;
+    let in_fp32 = wide || megatron_core && scenario.parallel.reduce_dtype != PolicyType::Bf16;
+    let waits = megatron_core && scenario.parallel.zero_overlap != Toggle::On;
     let (weight, gradient) = (
         if half { 2.0 } else { 4.0 },
         if in_fp32 { 4.0 } else { 2.0 },
@@ -105,7 +105,7 @@ pub fn sending(run: &Run, case: &Case, speeds: &Speeds) -> Sending {
             };
             let bucket = bucket.min(trained) * weight;
             let gathered = over(shards, trained * weight, bucket);
-            if megatrons {
+            if megatron_core {
                 // Its distributed optimizer scatters what it reduces.
                 let reduced = over(shards, trained * gradient, bucket);
                 if waits {
@@ -172,7 +172,7 @@ pub fn sending(run: &Run, case: &Case, speeds: &Speeds) -> Sending {
             all_reduced(tensor, bytes, state)
         };
         sending.alone = sum(sending.alone, sent);
-        if scenario.parallel.sequence_parallel && megatrons {
+        if scenario.parallel.sequence_parallel && megatron_core {
             // Its column-parallel layers keep their part of the input, and gather the rest again beside the product for the
             // input's gradient (`LinearWithGradAccumulationAndAsyncCommunication`).
             let again = over(tensor, passes * layers * 2.0 * state, state);

@@ -31,8 +31,8 @@ pub fn random(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let x = x.to(dtype).dropout(cx.rate(lora.dropout));
     let update = x
         .linear(&first, None)
-        .then(|low| low.linear(&second, None))
-        .then(Tensor::scale);
+        .pipe(|low| low.linear(&second, None))
+        .pipe(Tensor::mul_scalar);
     drop((x, first, second));
     updated(y, update, given)
 }

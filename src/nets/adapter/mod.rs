@@ -84,11 +84,11 @@ fn low_rank(cx: &Cx, name: &str, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     };
     let update = cast
         .dropout(lora.dropout)
-        .then(|x| x.linear(&a.tensor(), None))
-        .then(|low| low.linear(&b.tensor(), None))
-        .then(Tensor::scale);
+        .pipe(|x| x.linear(&a.tensor(), None))
+        .pipe(|low| low.linear(&b.tensor(), None))
+        .pipe(Tensor::mul_scalar);
     let dtype = y.dtype();
-    let sum = y.then(|y| y.add(&update));
+    let sum = y.pipe(|y| y.add(&update));
     drop(update);
     sum.to(dtype)
 }
@@ -110,7 +110,7 @@ pub fn adapted_embedding(
     let b = adapter_weight(cx, name, "lora_embedding_B", [y.size(-1), lora.rank], lora);
     // Variables of PEFT's forward, which live to its end.
     let low = a.tensor().transpose(0, 1).embedding(ids);
-    let mut update = low.linear(&b.tensor(), None).then(Tensor::scale);
+    let mut update = low.linear(&b.tensor(), None).pipe(Tensor::mul_scalar);
     if let Some(factor) = factor {
         let factor = factor.to(update.dtype());
         update = update.mul(&factor);

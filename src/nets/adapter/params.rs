@@ -17,7 +17,7 @@ pub(super) fn adapter_weight(
     let outer = Trained {
         lora,
         quantised: cx.quantised(module),
-        asks_for_gradient: true,
+        trainable: true,
     };
     cx.module(name, |cx| outer.made(cx, "weight", shape))
 }
@@ -33,7 +33,7 @@ pub(super) fn frozen_weight(
     let outer = Trained {
         lora,
         quantised: cx.quantised(module),
-        asks_for_gradient: false,
+        trainable: false,
     };
     cx.module(name, |cx| outer.made(cx, "weight", shape))
 }
@@ -43,7 +43,7 @@ pub(super) fn vector(cx: &Cx, name: &'static str, shape: &[u64], lora: &Lora) ->
     let outer = Trained {
         lora,
         quantised: false,
-        asks_for_gradient: true,
+        trainable: true,
     };
     outer.made(cx, name, shape).tensor()
 }
@@ -52,13 +52,13 @@ pub(super) fn vector(cx: &Cx, name: &'static str, shape: &[u64], lora: &Lora) ->
 struct Trained<'a> {
     lora: &'a Lora,
     quantised: bool,
-    asks_for_gradient: bool,
+    trainable: bool,
 }
 
 impl Trained<'_> {
     fn made(&self, cx: &Cx, name: &'static str, shape: impl Into<Dims>) -> Rc<Param> {
         let dtype = adapter_type(cx, self.lora);
-        let trained = self.asks_for_gradient;
+        let trained = self.trainable;
         let param = cx.param_as(name, shape, dtype, |_| trained);
         // It is made in the base layer's type, where that is a floating-point one, and cast once all adapters are made
         // (`_move_adapter_to_device_of_base_layer`, `cast_adapter_dtype`).
@@ -84,7 +84,7 @@ pub(super) fn adapter_type(cx: &Cx, lora: &Lora) -> DType {
 /// The result with an update added, in the type that the method gives back: its input's (`previous_dtype`) in most, the base
 /// layer's (`torch_result_dtype`) in LoRA's family. Under autocast the two differ.
 pub(super) fn updated(y: Tensor, update: Tensor, dtype: DType) -> Tensor {
-    let sum = y.then(|y| y.add(&update));
+    let sum = y.pipe(|y| y.add(&update));
     drop(update);
     sum.to(dtype)
 }

@@ -24,7 +24,7 @@ pub enum Region {
 pub(super) type Body = dyn Fn(&Cx, Vec<Tensor>) -> Vec<Tensor>;
 
 impl Cx {
-    /// Runs a region on its inputs, checkpointed where the run asks for it.
+    /// Runs a region on its inputs, checkpointed where the run requests it.
     pub fn block(
         &self,
         region: Region,

@@ -30,10 +30,10 @@ impl Cx {
         if !self.exchanges_heads() {
             return x;
         }
-        x.then(|x| x.all_to_all(self.env.groups.context.group, 1, 2))
+        x.pipe(|x| x.all_to_all(self.env.groups.context.group, 1, 2))
     }
 
-    /// The same of `[B, H, S, D]`.
+    /// The same for `[B, H, S, D]`.
     pub(in crate::nets) fn heads_exchanged(&self, x: &Tensor) -> Tensor {
         if self.exchanges_heads() {
             x.all_to_all(self.env.groups.context.group, 1, 2)
@@ -47,10 +47,10 @@ impl Cx {
         if !self.exchanges_heads() {
             return x;
         }
-        x.then(|x| x.all_to_all(self.env.groups.context.group, 2, 1))
+        x.pipe(|x| x.all_to_all(self.env.groups.context.group, 2, 1))
     }
 
-    /// Causal attention over `[B, H, S, D]`, to the tokens of the whole group.
+    /// Causal attention over `[B, H, S, D]`, to the tokens of all GPUs of the group.
     pub(in crate::nets) fn causal_attention(&self, [q, k, v]: [&Tensor; 3]) -> Tensor {
         let context = self.env.groups.context;
         if context.group > 1 && context.attention == ContextParallel::Ring {

@@ -51,7 +51,7 @@ pub struct Shared {
 pub(super) type Named = SmallVec<[(&'static str, Rc<Param>); 2]>;
 
 impl Env {
-    /// Whether copies of modules are trained beside adapters.
+    /// Whether copies of modules are trained besides adapters.
     pub fn trains_copies(&self) -> bool {
         let lora = self.training.lora.as_ref();
         lora.is_some_and(|lora| !lora.modules_to_save.is_empty())

@@ -36,7 +36,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// Each GPU has whole sequences.
+    /// Sequences are not split.
     pub const ALONE: Self = Self {
         group: 1,
         attention: ContextParallel::Ring,

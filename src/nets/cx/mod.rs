@@ -1,4 +1,4 @@
-//! Where a forward function stands: its module path, its parameters, and how it is run.
+//! `Cx`, the context of a forward function: module path, parameters and run settings.
 
 mod checkpoint;
 mod context;
@@ -94,7 +94,7 @@ impl Cx {
         }
     }
 
-    /// A loss, compiled where the trainer compiles it beside the layers.
+    /// A loss, compiled where the trainer compiles it alongside the layers.
     pub fn compiled_loss(&self, loss: impl Fn() -> Tensor) -> Tensor {
         let layers = self.env.training.compile == Compile::Layers;
         if !layers || !self.env.libraries.compiles_loss {
@@ -104,7 +104,7 @@ impl Cx {
         outputs.into_iter().next().unwrap_or_else(loss)
     }
 
-    /// Runs `body` as the model that wrappers are put around.
+    /// Runs `body` as the model that is wrapped.
     pub fn as_model(
         &self,
         inputs: Vec<Tensor>,
@@ -127,9 +127,9 @@ impl Cx {
             .module(Role::Experts, self.scope, inputs, body)
     }
 
-    /// What this linear layer has computed from its weight, as the wrapper around it hands it on.
-    pub(in crate::nets) fn computed(&self, output: Tensor) -> Tensor {
-        self.env.wrapper.computed(self.scope, output)
+    /// The output of a linear layer's base weight, after the wrapper's post-forward hook.
+    pub(in crate::nets) fn post_linear(&self, output: Tensor) -> Tensor {
+        self.env.wrapper.post_linear(self.scope, output)
     }
 
     /// Runs `body` under the autocast of the run, where it has one.
@@ -196,7 +196,7 @@ impl Cx {
     }
 
     /// This module with its parameters frozen.
-    pub fn freezing(&self) -> Self {
+    pub fn frozen(&self) -> Self {
         Self {
             frozen: true,
             ..self.clone()

@@ -36,7 +36,7 @@ impl Cx {
         })
     }
 
-    /// This GPU's part of so many rows or columns, the first and largest.
+    /// This GPU's part of this many rows or columns, the first and largest.
     pub(in crate::nets) fn part_of(&self, whole: u64) -> u64 {
         whole.div_ceil(self.env.groups.tensor.group.max(1))
     }
@@ -57,11 +57,11 @@ impl Cx {
         let parallel = &self.env.groups.tensor;
         match split {
             Split::Rows | Split::Vocabulary if parallel.sequence => {
-                y.then(|y| y.reduce_scatter(parallel.group, TOKENS))
+                y.pipe(|y| y.reduce_scatter(parallel.group, TOKENS))
             }
-            Split::Rows | Split::Vocabulary => y.then(Tensor::all_reduce),
+            Split::Rows | Split::Vocabulary => y.pipe(Tensor::all_reduce),
             Split::Head if !parallel.loss => {
-                y.then(|y| y.all_gather_replicated(parallel.group, -1))
+                y.pipe(|y| y.all_gather_replicated(parallel.group, -1))
             }
             _ => y,
         }

@@ -13,13 +13,13 @@ impl Cx {
         }
         let stages = &self.env.groups.stages;
         stages.running.set(stage);
-        let outer = self.tape.leave_out(!stage.is_first());
+        let outer = self.tape.set_shapes_only(!stage.is_first());
         let result = if stages.own.len() > 1 {
             self.list_item("stages", stage.index as usize, forward)
         } else {
             forward(self)
         };
-        self.tape.leave_out(outer);
+        self.tape.set_shapes_only(outer);
         result
     }
 
@@ -39,7 +39,7 @@ impl Cx {
         self.where_had(self.env.groups.stages.have(Stage::is_first), make)
     }
 
-    /// The same of the last stage.
+    /// The same for the last stage.
     pub(in crate::nets) fn for_last_stage<T>(&self, make: impl FnOnce() -> T) -> T {
         self.where_had(self.env.groups.stages.have(Stage::is_last), make)
     }
@@ -50,9 +50,9 @@ impl Cx {
     }
 
     fn where_had<T>(&self, had: bool, make: impl FnOnce() -> T) -> T {
-        let outer = self.tape.leave_out(!had);
+        let outer = self.tape.set_shapes_only(!had);
         let made = make();
-        self.tape.leave_out(outer);
+        self.tape.set_shapes_only(outer);
         made
     }
 
@@ -77,7 +77,7 @@ impl Cx {
             let crossing = state.iter().map(|of| (*of.shape(), of.dtype())).collect();
             stages.crossing.replace(crossing);
         }
-        self.tape.leave_out(false);
+        self.tape.set_shapes_only(false);
         let received = stages.received.take();
         (range, if received.is_empty() { state } else { received })
     }
@@ -92,7 +92,7 @@ impl Cx {
             let crossing = state.iter().map(|of| (*of.shape(), of.dtype())).collect();
             stages.crossing.replace(crossing);
         }
-        self.tape.leave_out(true);
+        self.tape.set_shapes_only(true);
         let shapes = state.iter().map(|of| {
             let shape: &[u64] = of.shape();
             of.constant("elsewhere", shape, of.dtype())

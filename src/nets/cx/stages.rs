@@ -24,7 +24,7 @@ impl Stage {
         self.index + 1 >= self.count
     }
 
-    /// Its layers of so many: the first stages have one more where they do not divide evenly.
+    /// Its share of `layers`: the first stages have one more where they do not divide evenly.
     pub(super) fn layers(self, layers: u64) -> Range<u64> {
         let (each, more) = (layers / self.count.max(1), layers % self.count.max(1));
         let start = |stage: u64| stage * each + stage.min(more);

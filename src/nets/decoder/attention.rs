@@ -188,7 +188,7 @@ impl Decoder {
                 [keys, split(values, None)]
             }
             Projection::ScaledQueryFirst => {
-                queries = split(queries.then(Tensor::scale), None);
+                queries = split(queries.pipe(Tensor::mul_scalar), None);
                 let keys = project("k_proj", k);
                 let values = project("v_proj", k);
                 [split(keys, None), split(values, None)]
@@ -263,7 +263,7 @@ pub(super) fn attention_function(
     }
 }
 
-/// The same for the tokens of a whole group of GPUs, which has as many heads of keys as of queries (accelerate's
+/// The same over the tokens of all GPUs of a group, which has as many heads of keys as of queries (accelerate's
 /// `_prepare_cp`, around `context_parallel` of PyTorch).
 fn across_gpus(cx: &Cx, [q, k, v]: [&Tensor; 3], groups: u64) -> Tensor {
     let [q, k, v] = [q, k, v].map(|x| cx.heads_exchanged(x));
@@ -306,22 +306,22 @@ fn eager(
 ) -> (Tensor, Option<Tensor>) {
     let keys = repeat_heads(k, groups);
     let values = repeat_heads(v, groups);
-    let mut weights = q.matmul(&keys.transpose(2, 3)).then(Tensor::scale);
+    let mut weights = q.matmul(&keys.transpose(2, 3)).pipe(Tensor::mul_scalar);
     if softcap {
-        weights = weights.scale();
+        weights = weights.mul_scalar();
         weights = weights.tanh();
-        weights = weights.scale();
+        weights = weights.mul_scalar();
     }
     if let AttentionMask::Given(bias) = mask {
         weights = weights.add(bias);
     }
     weights = weights
         .softmax(Some(DType::F32))
-        .then(|weights| weights.to(q.dtype()));
+        .pipe(|weights| weights.to(q.dtype()));
     weights = weights.dropout(dropout);
     let out = weights
         .matmul(&values)
-        .then(|out| out.transpose(1, 2).contiguous());
+        .pipe(|out| out.transpose(1, 2).contiguous());
     (out, Some(weights))
 }
 
@@ -335,7 +335,7 @@ fn eager_with_sinks(
     let (b, h, s) = (q.size(0), q.size(1), q.size(2));
     let keys = repeat_heads(k, groups);
     let values = repeat_heads(v, groups);
-    let mut weights = q.matmul(&keys.transpose(2, 3)).then(Tensor::scale);
+    let mut weights = q.matmul(&keys.transpose(2, 3)).pipe(Tensor::mul_scalar);
     if let AttentionMask::Given(bias) = mask {
         weights = weights.add(bias);
     }
@@ -350,7 +350,7 @@ fn eager_with_sinks(
     weights = kept.to(v.dtype());
     let out = weights
         .matmul(&values)
-        .then(|out| out.transpose(1, 2).contiguous());
+        .pipe(|out| out.transpose(1, 2).contiguous());
     drop((keys, values, column, scores, shares, kept));
     (out, Some(weights))
 }
@@ -374,6 +374,6 @@ fn eager_fp32(
     weights = weights.to(v.dtype());
     let out = weights.matmul(v);
     drop((query, key, visible, least));
-    let merged = out.then(|out| out.transpose(1, 2).contiguous());
+    let merged = out.pipe(|out| out.transpose(1, 2).contiguous());
     (merged, Some(weights))
 }

@@ -18,7 +18,7 @@ pub(super) struct Decoder {
     /// `tie_word_embeddings`.
     pub tied: bool,
     pub sliding_window: u64,
-    /// Every n-th layer attends to the whole sequence.
+    /// Every n-th layer attends to the full sequence.
     pub full_attention_interval: u64,
     /// How many elements of a head are rotated.
     pub rotary_dim: u64,
@@ -33,7 +33,7 @@ pub(super) struct Decoder {
     pub experts_per_token: u64,
     pub moe_intermediate: u64,
     pub shared_intermediate: u64,
-    /// `first_k_dense_replace`: so many layers at the start have no experts.
+    /// `first_k_dense_replace`: this many layers at the start have no experts.
     pub first_dense_layers: u64,
     /// `n_group` and `topk_group`: the groups of experts, and how many of them a token chooses from.
     pub expert_groups: u64,
@@ -55,7 +55,7 @@ pub(super) struct Mla {
     pub v_head_dim: u64,
 }
 
-/// The model's arguments beside the embeddings. It makes those that are `None` by itself.
+/// The model's arguments other than the embeddings. It computes those that are `None`.
 #[derive(Default)]
 pub(super) struct ModelInputs<'a> {
     pub padding_mask: Option<&'a Tensor>,
@@ -64,7 +64,7 @@ pub(super) struct ModelInputs<'a> {
     pub position_ids: Option<Tensor>,
 }
 
-/// A layer's arguments beside the hidden states.
+/// A layer's arguments other than the hidden states.
 #[derive(Clone)]
 pub(super) struct LayerInputs {
     pub attention_mask: AttentionMask,

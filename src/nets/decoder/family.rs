@@ -116,7 +116,7 @@ pub(super) struct Attention {
     pub scores: Scores,
     /// `attn_logit_softcapping`: eager scores pass through tanh.
     pub softcap: bool,
-    /// Every n-th layer attends to the whole sequence, the others to a sliding window; no layer to the whole where this is zero.
+    /// Every n-th layer attends to the full sequence, the others to a sliding window; no layer does if this is zero.
     pub full_attention_interval: u64,
     /// `sliding_window` where the model's configuration names none.
     pub sliding_window: u64,
@@ -159,7 +159,7 @@ pub(super) enum QkNorm {
     PerHead,
     /// Over each head, after that.
     PerHeadTransposed,
-    /// Over the whole projection.
+    /// Over the full projection.
     WholeProjection,
     /// A module of its own for each head (StableLM 2).
     ModulePerHead,
@@ -170,7 +170,7 @@ pub(super) enum QkNorm {
 pub(super) enum Scores {
     /// By `ALL_ATTENTION_FUNCTIONS`.
     Library,
-    /// Eagerly, with a learned sink for each head beside the scores (GPT-OSS).
+    /// Eagerly, with a learned sink for each head next to the scores (GPT-OSS).
     Sinks,
     /// Eagerly in fp32, with the block's own causal mask (GPT-Neo).
     Fp32,
@@ -346,7 +346,7 @@ pub(super) enum Router {
     SigmoidOfGroups,
 }
 
-/// An MLP beside the experts that every token passes.
+/// An MLP for every token, in addition to the experts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SharedExpert {
     None,

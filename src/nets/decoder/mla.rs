@@ -20,8 +20,8 @@ impl Decoder {
         } else {
             let compressed = cx.linear("q_a_proj", x, mla.q_lora_rank, false);
             compressed
-                .then(|compressed| self.norm(cx, "q_a_layernorm", compressed))
-                .then(|normed| cx.linear("q_b_proj", normed, h * head_dim, false))
+                .pipe(|compressed| self.norm(cx, "q_a_layernorm", compressed))
+                .pipe(|normed| cx.linear("q_b_proj", normed, h * head_dim, false))
         };
         q_states = q_states.view(&[b, s, h, head_dim]).transpose(1, 2);
         let [q_pass, mut q_rot] =

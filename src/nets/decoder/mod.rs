@@ -50,7 +50,7 @@ impl Net for Decoder {
         !self.tied && self.first_dense_layers == 0 && self.embedding_dim == self.hidden
     }
 
-    fn shares_sequences(&self) -> bool {
+    fn supports_context_parallel(&self) -> bool {
         let attention = &self.family.attention;
         let everywhere = attention.sliding_window == 0 && self.sliding_window == 0;
         everywhere && self.mla.is_none() && attention.scores == Scores::Library
@@ -108,7 +108,7 @@ impl LanguageModel for Decoder {
 
     fn logits(&self, cx: &Cx, hidden: &Tensor) -> Tensor {
         match Self::fp32_head(cx) {
-            Some(cx) => hidden.to(DType::F32).then(|hidden| self.head(&cx, hidden)),
+            Some(cx) => hidden.to(DType::F32).pipe(|hidden| self.head(&cx, hidden)),
             None => self.head(cx, hidden),
         }
     }
@@ -117,7 +117,7 @@ impl LanguageModel for Decoder {
         if self.tied {
             // The constructor makes a head of its own before the two are tied.
             cx.module("lm_head", |cx| {
-                drop(cx.tied_later([self.vocab, self.embedding_dim]));
+                drop(cx.weight_until_tied([self.vocab, self.embedding_dim]));
             });
         }
         cx.env.wrapper.full_tensor(&|| self.head_weight(cx))
@@ -211,7 +211,7 @@ impl Decoder {
         let returned = RefCell::new(Vec::new());
         let layer = |state: Vec<Tensor>, i: usize| {
             for hidden in state.iter().filter(|_| keeps) {
-                cx.tape.hold_with_graph(hidden);
+                cx.tape.keep_with_graph(hidden);
             }
             let is_nth = |interval: u64| interval > 0 && (i as u64 + 1).is_multiple_of(interval);
             let full = is_nth(full_attention);
@@ -234,7 +234,7 @@ impl Decoder {
                 let layer = |hidden| this.layer(cx, hidden, &inputs);
                 state.iter().flat_map(layer).collect()
             });
-            // `outputs = block(..)`: what a layer returns beside its output lives until the next has returned.
+            // `outputs = block(..)`: what a layer returns besides its output lives until the next has returned.
             let besides = outputs.split_off(1);
             returned.replace(besides);
             outputs
@@ -306,7 +306,7 @@ impl Decoder {
     }
 }
 
-/// The model's arguments for tokens under a mask; a pass that goes on with a cache asks for none, or for a cache's width.
+/// The model's arguments for tokens under a mask; a pass that continues with a cache needs none, or one of the cache's width.
 fn inputs_of<'a>(cx: &Cx, ids: &Tensor, mask: TokenMask<'a>, cache: &Cache) -> ModelInputs<'a> {
     if let Some(cache) = cache.as_ref().filter(|cache| cache.is_static()) {
         let mask = inputs::static_mask(ids, cache.room());

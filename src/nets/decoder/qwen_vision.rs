@@ -198,9 +198,9 @@ impl VisionTransformer {
             let angles = places
                 .unsqueeze(-1)
                 .to(DType::F32)
-                .then(|places| places.mul(&frequencies));
-            let cos = angles.cos().then(Tensor::scale);
-            let sin = angles.sin().then(Tensor::scale);
+                .pipe(|places| places.mul(&frequencies));
+            let cos = angles.cos().pipe(Tensor::mul_scalar);
+            let sin = angles.sin().pipe(Tensor::mul_scalar);
             [cos, sin].map(|table| {
                 let (rows, columns) = (table.select(1), table.select(1));
                 let both = Tensor::cat(&rows, &[&columns], -1);
@@ -221,7 +221,7 @@ impl VisionTransformer {
         let width = self.hidden * self.merge * self.merge;
         let squares = self
             .norm(cx, "ln_q", x)
-            .then(|normed| normed.view(&[x.numel() / width.max(1), width]));
+            .pipe(|normed| normed.view(&[x.numel() / width.max(1), width]));
         cx.module("mlp", |cx| {
             let mut hidden = cx.linear("0", &squares, width, true);
             hidden = hidden.gelu();
@@ -244,28 +244,28 @@ impl VisionBlock {
         let normed = tower.norm(cx, "norm1", input);
         let start = cx.tape.construction_point();
         let attended = cx.module("attn", |cx| {
-            normed.then(|normed| self.attention(cx, normed))
+            normed.pipe(|normed| self.attention(cx, normed))
         });
         let made = cx.tape.construction_point();
-        let hidden = attended.then(|attended| input.add(attended));
+        let hidden = attended.pipe(|attended| input.add(attended));
         let normed = tower.norm(cx, "norm2", &hidden);
         // The constructor makes both norms first.
         cx.tape.construct_here(start, made);
-        let fed = cx.module("mlp", |cx| normed.then(|normed| self.feed(cx, normed)));
-        fed.then(|fed| hidden.add(fed))
+        let fed = cx.module("mlp", |cx| normed.pipe(|normed| self.feed(cx, normed)));
+        fed.pipe(|fed| hidden.add(fed))
     }
 
     fn feed(&self, cx: &Cx, x: &Tensor) -> Tensor {
         let VisionTransformer { hidden, ffn, .. } = self.tower;
         if self.tower.window.is_some() {
             let product = {
-                let gate = cx.linear("gate_proj", x, ffn, true).then(Tensor::silu);
+                let gate = cx.linear("gate_proj", x, ffn, true).pipe(Tensor::silu);
                 let up = cx.linear("up_proj", x, ffn, true);
                 gate.mul(&up)
             };
             return cx.linear("down_proj", &product, hidden, true);
         }
-        let inner = cx.linear("fc1", x, ffn, true).then(quick_gelu);
+        let inner = cx.linear("fc1", x, ffn, true).pipe(quick_gelu);
         cx.linear("fc2", &inner, hidden, true)
     }
 

@@ -19,7 +19,7 @@ const BASE_MODEL_TP_PLAN: Plan = &[
     ("c_proj", Split::Rows),
 ];
 
-/// The same beside experts that are divided (`_resolve_parallel_plans` of transformers 5): what is an expert's is left out, and the
+/// The same with experts that are divided (`_resolve_parallel_plans` of transformers 5): what is an expert's is left out, and the
 /// embedding and the head are split by the vocabulary.
 const BESIDE_EXPERTS: Plan = &[
     ("q_proj", Split::Columns),

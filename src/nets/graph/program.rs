@@ -174,7 +174,7 @@ pub(super) struct Instructions {
 pub(super) struct Type {
     pub dtype: DType,
     pub shape: Vec<Size>,
-    pub lies: Lies,
+    pub stride_order: StrideOrder,
     /// Of the memory it lies in.
     pub bytes: Spans,
 }
@@ -189,9 +189,9 @@ pub(super) enum Spans {
     Bytes(Size),
 }
 
-/// How the elements of a tensor lie.
+/// The memory layout of a tensor.
 #[derive(Debug)]
-pub(super) enum Lies {
+pub(super) enum StrideOrder {
     RowMajor,
     /// Dense, the dimensions from outermost to innermost.
     Ordered(Vec<usize>),
@@ -202,7 +202,7 @@ pub(super) enum Lies {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Value {
     pub slot: u32,
-    pub looks: u32,
+    pub tensor_type: u32,
 }
 
 /// The tensors of a call, of which most have few: a graph has so many calls that a piece of memory for each list would be
@@ -214,7 +214,7 @@ pub(super) enum Instruction {
     Call {
         call: u32,
         scope: u32,
-        given: Values,
+        inputs: Values,
         made: Values,
     },
     /// The last Python reference to this memory goes.

@@ -61,14 +61,14 @@ impl Survey {
         let mut touched = None;
         for (at, step) in steps.forward.iter().enumerate() {
             match step {
-                Instruction::Call { given, made, .. } => {
+                Instruction::Call { inputs, made, .. } => {
                     for value in made {
                         survey.makes(at, value.slot);
                     }
-                    for value in given.iter().chain(made) {
+                    for value in inputs.iter().chain(made) {
                         survey.reads(at, value.slot);
                     }
-                    touched = made.first().or(given.first()).map(|value| value.slot);
+                    touched = made.first().or(inputs.first()).map(|value| value.slot);
                 }
                 Instruction::Batch(value) => {
                     survey.makes(at, value.slot);
@@ -141,7 +141,7 @@ impl Survey {
         };
         for step in steps.forward.get(range.clone())? {
             match step {
-                Instruction::Call { given, made, .. } => {
+                Instruction::Call { inputs, made, .. } => {
                     for value in made {
                         region.made.push(value.slot);
                         let last = *self.last.get(value.slot as usize)?;
@@ -149,7 +149,7 @@ impl Survey {
                             region.outputs.push(*value);
                         }
                     }
-                    for value in given {
+                    for value in inputs {
                         self.enters(&mut region, *value);
                     }
                 }

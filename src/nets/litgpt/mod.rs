@@ -99,7 +99,11 @@ impl Net for LitGpt {
             .collect();
         drop(hidden);
         if self.softcaps {
-            let capped = |part: &Tensor| part.scale().then(Tensor::tanh).then(Tensor::scale);
+            let capped = |part: &Tensor| {
+                part.mul_scalar()
+                    .pipe(Tensor::tanh)
+                    .pipe(Tensor::mul_scalar)
+            };
             logits = logits.iter().map(capped).collect();
         }
         // Fabric hands outputs over in fp32 (`convert_output` of its precision plugins). The loop then binds `logits`.

@@ -7,7 +7,7 @@
 use crate::estimate::{Phase, estimate};
 use crate::guide::Variants;
 
-/// Peak of tensors in GiB and the phase it is in, within so many per cent.
+/// Checks the allocated peak in GiB and its phase, within a tolerance in percent.
 #[track_caller]
 fn check(preset: &str, changes: &[(&str, &str)], gib: f64, phase: Phase, per_cent: f64) {
     let variants = Variants::of(preset).expect(preset);

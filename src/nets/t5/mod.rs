@@ -57,7 +57,7 @@ impl Net for T5 {
             is_decoder,
         };
         // The constructor gives each stack and the head an embedding of its own; they are tied when all exist.
-        let own_weight = |cx: &Cx| cx.tied_later([self.vocab, self.hidden]);
+        let own_weight = |cx: &Cx| cx.weight_until_tied([self.vocab, self.hidden]);
         let of_encoder = cx.module("encoder", |cx| cx.module("embed_tokens", own_weight));
         let encoded = cx.module("encoder", |inner| {
             stack(false).forward([cx, inner], ids, None, &None)
@@ -76,7 +76,7 @@ impl Net for T5 {
             stack(true).forward([cx, inner], &decoder_ids, Some(&encoded), &cache)
         });
         let (logits, _scaled) = if self.tied {
-            let scaled = decoded.scale();
+            let scaled = decoded.mul_scalar();
             let of_head = cx.module("lm_head", own_weight);
             let logits = cx.tied_linear("lm_head", &scaled, &self.shared_weight(cx));
             drop(of_head);

@@ -72,7 +72,7 @@ impl Net for Transformer {
         true
     }
 
-    fn shares_sequences(&self) -> bool {
+    fn supports_context_parallel(&self) -> bool {
         true
     }
 
@@ -101,7 +101,7 @@ fn cross_entropy_loss(cx: &Cx, pred: &Tensor, labels: &Tensor) -> Tensor {
         let labels = labels.view(&[count]);
         let rows = pred.view(&[count, pred.size(-1)]);
         let parallel = cx.env.groups.tensor.loss;
-        rows.then(|rows| rows.to(DType::F32)).then(|rows| {
+        rows.pipe(|rows| rows.to(DType::F32)).pipe(|rows| {
             if parallel {
                 rows.cross_entropy_parallel(&labels)
             } else {

@@ -144,7 +144,7 @@ impl ParamGroup {
             .collect()
     }
 
-    /// A parameter's gradient has come, which is kept in another type (`grad_dtype`). In the module's backward one that is added
+    /// A parameter's gradient has arrived, which is kept in another type (`grad_dtype`). In the module's backward one that is added
     /// to a sum, or reduced at once, is left as it is (`_set_unsharded_grad_dtypes`); any other is cast as it comes.
     pub fn accumulate(&self, at: usize, dtype: DType, reduces: bool) {
         let mut accumulated = self.accumulated.borrow_mut();
@@ -162,7 +162,7 @@ impl ParamGroup {
         let gradient = if as_it_is {
             gradient
         } else {
-            gradient.then(|gradient| gradient.to(dtype))
+            gradient.pipe(|gradient| gradient.to(dtype))
         };
         let sum = match kept.take() {
             Some(sum) => {
@@ -182,7 +182,7 @@ impl ParamGroup {
             .first()
             .and_then(|at| self.params.get(*at))
             .map_or(output.dtype(), |param| param.sharded.data.dtype());
-        let output = output.then(|output| output.to(dtype));
+        let output = output.pipe(|output| output.to(dtype));
         output.set_category(Category::Gradients);
         for param in members.iter().filter_map(|at| self.params.get(*at)) {
             if to_host {

@@ -35,10 +35,10 @@ impl State {
         self: &Rc<Self>,
         at: usize,
         group: &Rc<ParamGroup>,
-        given: Vec<Tensor>,
+        inputs: Vec<Tensor>,
     ) -> Vec<Tensor> {
-        let given: Vec<Tensor> = match self.policy.param {
-            Some(dtype) => given
+        let inputs: Vec<Tensor> = match self.policy.param {
+            Some(dtype) => inputs
                 .into_iter()
                 .map(|input| {
                     if input.dtype().is_floating() {
@@ -48,19 +48,19 @@ impl State {
                     }
                 })
                 .collect(),
-            None => given,
+            None => inputs,
         };
         // Where the stages before this one only give shapes, its parameters are gathered all the same.
-        let outer = self.tape.leave_out(false);
+        let outer = self.tape.set_shapes_only(false);
         self.unshard_for_forward(at, group);
-        self.tape.leave_out(outer);
+        self.tape.set_shapes_only(outer);
         let this = self.clone();
         let hooked = group.clone();
         group.waiting.set(true);
-        if self.tape.grad_enabled() && given.iter().any(Tensor::requires_grad) {
-            Tensor::hooked(given, move || this.post_backward(&hooked))
+        if self.tape.grad_enabled() && inputs.iter().any(Tensor::requires_grad) {
+            Tensor::hooked(inputs, move || this.post_backward(&hooked))
         } else {
-            given
+            inputs
         }
     }
 

@@ -8,7 +8,7 @@ use crate::scenario::Schedule;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Compute {
     Forward(Chunk),
-    /// The whole backward.
+    /// The full backward.
     Backward(Chunk),
     /// The gradients of inputs.
     Input(Chunk),

@@ -15,7 +15,7 @@ enum ProgramStep {
 }
 
 impl Pipeline {
-    /// What this rank does: receives stand where the sender's rank has sent (`_add_send_recv`); an output is let go after its
+    /// What this rank does: receives stand where the sender's rank has sent (`_add_send_recv`); an output is freed after its
     /// own backward, the gradient of an input with the step (`_add_wait_send`).
     pub(super) fn lowered(&self) -> Vec<Action> {
         let mut waiting: Vec<VecDeque<ProgramStep>> = (0..self.ranks)

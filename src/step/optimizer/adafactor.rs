@@ -127,7 +127,7 @@ pub fn transformers(step: &mut Step) {
         update = Some(product);
         if let Some(update) = &update {
             // Held against the clip threshold, by `clamp_` in place.
-            drop(root_mean_square(update).then(|size| scalar(&size.tape())));
+            drop(root_mean_square(update).pipe(|size| scalar(&size.tape())));
         }
         // `-update`.
         drop(whole());

@@ -85,7 +85,7 @@ pub fn tables(tape: &Tape) -> Vec<Tensor> {
         .to_vec()
 }
 
-/// Bytes of so many moments of one parameter in pages, which the driver has moved to the host while the device is full.
+/// Bytes of this many moments of one parameter in pages, which the driver has moved to the host while the device is full.
 pub fn paged(param: &Param, storage: Storage, moments: u64) -> u64 {
     let numel = param.data.numel();
     let each = if storage.eight_bits { 1 } else { 4 };

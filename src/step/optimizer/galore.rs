@@ -161,7 +161,7 @@ fn drawn(tape: &Tape, param: &Param, rank: u64) -> Tensor {
     projector
 }
 
-/// `AdamW.step` of APOLLO: the gradient's scale is found in the low rank, and the whole gradient scaled by it.
+/// `AdamW.step` of APOLLO: the gradient's scale is found in the low rank, and the full gradient scaled by it.
 pub fn apollo(step: &mut Step, rank: u64) {
     let tape = step.tape;
     let [low, plain] = groups(step);
@@ -190,7 +190,7 @@ pub fn apollo(step: &mut Step, rank: u64) {
         let mut scaled = like(param);
         drop(names[3].replace(scaled.clone()));
         if !step.first {
-            // The limiter divides into a new tensor; the first is let go with its name.
+            // The limiter divides into a new tensor; the first is freed with its name.
             scaled = like(param);
             drop(names[3].replace(scaled.clone()));
         }
@@ -240,7 +240,7 @@ pub fn step_8bit(step: &mut Step) {
         }
         let [layout, _] = low_rank(param, RANK);
         let made = |op| tape.empty_as(op, layout, dtype);
-        // `p.grad = grad` lets the whole gradient go, `p.data = grad.clone()` the weight whose copy takes its place.
+        // `p.grad = grad` frees the full gradient, `p.data = grad.clone()` the weight whose copy takes its place.
         drop(gradient.replace(made("matmul")));
         let copy = like(param);
         let data = made("clone");

@@ -18,7 +18,7 @@ pub fn single(tape: &Tape, params: &[Rc<Param>]) {
         let small = n.min(m);
         let mut orthogonal = param.data.empty_like("to", DType::BF16);
         let norm = orthogonal.mean_all();
-        drop(norm.then(|norm| norm.constant("clamp", &[0; 0], DType::BF16)));
+        drop(norm.pipe(|norm| norm.constant("clamp", &[0; 0], DType::BF16)));
         let mut gram: Option<Tensor> = None;
         let mut gram_update: Option<Tensor> = None;
         for round in 0..ROUNDS {

@@ -3,7 +3,7 @@
 use super::lists::like;
 use crate::tape::{DType, Param, Tape, Tensor};
 
-/// `_init_state` of optimi/stableadamw.py: two moments and two scalars; weights of 16 bits have a compensation beside them, and
+/// `_init_state` of optimi/stableadamw.py: two moments and two scalars; weights of 16 bits have a compensation alongside them, and
 /// others a byte that stands for it.
 pub fn states(tape: &Tape, param: &Param) -> Vec<Tensor> {
     let dtype = param.data.dtype();

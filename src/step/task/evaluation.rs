@@ -31,7 +31,7 @@ impl Net for Evaluation<'_> {
             _ => task.evaluation_batches.max(1),
         };
         without_gradients(cx, |cx| {
-            cx.tape.during(Phase::Evaluation, || {
+            cx.tape.with_phase(Phase::Evaluation, || {
                 let mut kept: Option<Tensor> = None;
                 let mut held = 0;
                 for round in 0..batches.min(RUN) {

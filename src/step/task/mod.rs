@@ -1,7 +1,7 @@
 //! What trainers after pre-training do around a language model: other models' passes, losses of their own, sampling.
 //!
 //! A task is a network around the network, a file for each: its forward function reads like the trainer's `compute_loss`, and
-//! the models beside the trained one are modules of it.
+//! auxiliary models are modules of it.
 
 mod beside;
 mod distillation;

@@ -22,7 +22,7 @@ impl Node {
             scope: Scope::default(),
             fold: None,
             waiting: Cell::new(0),
-            seen: Cell::new(false),
+            visited: Cell::new(false),
             out_of_place: Cell::new(false),
             compiled: Compiled::Not,
             work: Cell::new(Work::Accumulate(param)),
@@ -39,7 +39,7 @@ impl Node {
     fn pass_over(&self) {
         let waiting = self.waiting.get().saturating_sub(1);
         self.waiting.set(waiting);
-        if waiting == 0 && self.seen.replace(false) {
+        if waiting == 0 && self.visited.replace(false) {
             for edge in self.edges.borrow().iter().flatten() {
                 edge.node.pass_over();
             }
@@ -130,7 +130,7 @@ fn new_node(core: &Core, edges: Edges, backward: Backward) -> Rc<Node> {
         scope: core.ambient.mode.get().scope,
         fold: core.open.get().fold(),
         waiting: Cell::new(0),
-        seen: Cell::new(false),
+        visited: Cell::new(false),
         out_of_place: Cell::new(false),
         compiled: core.compiled_as(),
         work: Cell::new(Work::Backward(backward)),
@@ -155,7 +155,7 @@ impl Tensor {
     /// Outside grad mode, or when no input requires a gradient, there is no history and nothing is saved.
     pub fn from_op(self, inputs: &[&Tensor], build: impl FnOnce(&Needs) -> Backward) -> Tensor {
         let history = Self::history(inputs, build);
-        self.made_by(history)
+        self.with_history(history)
     }
 
     /// The history of an operation before it runs. Generated code saves inputs before it computes, which matters when a
@@ -167,12 +167,12 @@ impl Tensor {
         History(node_for(inputs, build))
     }
 
-    pub(in crate::tape) fn made_by(self, History(node): History) -> Tensor {
+    pub(in crate::tape) fn with_history(self, History(node): History) -> Tensor {
         self.core().end_operation();
         match node {
             Some(node) => {
                 self.core().name_operation(&self);
-                self.given_edge(Edge { node, output: 0 })
+                self.into_with_edge(Edge { node, output: 0 })
             }
             None => self,
         }
@@ -189,12 +189,12 @@ impl Tensor {
             first.core().end_operation();
         }
         match node {
-            Some(node) => Self::all_made_by(&node, outputs),
+            Some(node) => Self::with_shared_node(&node, outputs),
             None => outputs,
         }
     }
 
-    fn all_made_by(node: &Rc<Node>, outputs: Vec<Tensor>) -> Vec<Tensor> {
+    fn with_shared_node(node: &Rc<Node>, outputs: Vec<Tensor>) -> Vec<Tensor> {
         let n = outputs.len();
         node.buffer.borrow_mut().resize(n, None);
         if let Some(first) = outputs.first() {
@@ -205,7 +205,7 @@ impl Tensor {
             .enumerate()
             .map(|(i, out)| {
                 if out.dtype().is_floating() {
-                    out.given_edge(Edge {
+                    out.into_with_edge(Edge {
                         node: node.clone(),
                         output: i as u32,
                     })

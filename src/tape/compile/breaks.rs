@@ -4,14 +4,14 @@ use crate::tape::core::Pass;
 use crate::tape::{Tape, Tensor, borrowing, grads};
 
 impl Tape {
-    /// A graph break: one compiled graph ends with this tensor, and another goes on with it. The frame that was interrupted
+    /// A graph break: one compiled graph ends with this tensor, and another continues with it. The frame that was interrupted
     /// holds it until backward reaches this place in the next step.
     pub fn break_graph(&self, crossing: &Tensor) -> Tensor {
         let core = &self.0;
         if core.compiler.region.borrow().is_none() {
             return crossing.clone();
         }
-        crossing.realise();
+        crossing.allocate_deferred();
         let Some(mut region) = core.compiler.region.take() else {
             return crossing.clone();
         };

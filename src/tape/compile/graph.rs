@@ -130,9 +130,9 @@ impl Graph {
             self.values.push(Value {
                 bytes: made.bytes,
                 inputs,
-                again,
+                must_recompute: again,
                 recomputable: !external && !KEPT_OPS.contains(&made.op),
-                heavy: external || RANDOM_OPS.contains(&made.op),
+                never_recompute: external || RANDOM_OPS.contains(&made.op),
                 // Values of one kernel of a library go together; a generated one can be divided.
                 operation: if external {
                     operation
@@ -187,10 +187,10 @@ impl Graph {
     /// The kept values and inputs that a value is computed from.
     fn origins_of(&self, place: usize, origins: &[Option<Origin>]) -> Vec<Origin> {
         let mut found = std::collections::BTreeSet::new();
-        let mut seen = std::collections::BTreeSet::new();
+        let mut visited = std::collections::BTreeSet::new();
         let mut open = vec![place];
         while let Some(place) = open.pop() {
-            if !seen.insert(place) {
+            if !visited.insert(place) {
                 continue;
             }
             match origins.get(place).copied().flatten() {

@@ -2,7 +2,7 @@
 //! (`cut`), and chains of element-wise operations become one kernel, so that what lies between them never has memory.
 //!
 //! The region runs twice. First it is traced: operations only note what they read and make. Then it runs with the cut known:
-//! a value that a generated kernel makes is *put off* until a kernel that is not generated reads it, and holds what it is
+//! a value that a generated kernel makes is *deferred* until a kernel that is not generated reads it, and holds what it is
 //! computed from until then. Inductor writes such a value over an input of the same size that nothing else needs
 //! (`buf = input; del input  # reuse` in its code).
 
@@ -63,7 +63,7 @@ impl Tape {
     fn compiled_with(
         &self,
         body: &dyn Fn() -> Vec<Tensor>,
-        again: bool,
+        recompute_all: bool,
         budget: f64,
     ) -> Vec<Tensor> {
         let idle =
@@ -90,13 +90,13 @@ impl Tape {
                 plan,
                 next: plans,
                 live: BTreeMap::new(),
-                again,
+                recompute_all,
             },
             ..Region::default()
         }));
         let outputs = body();
         for output in &outputs {
-            output.realise();
+            output.allocate_deferred();
         }
         let region = self.0.compiler.region.replace(outer);
         let later = match &region {
@@ -105,7 +105,7 @@ impl Tape {
                     Pass::Run {
                         plan,
                         live,
-                        again: true,
+                        recompute_all: true,
                         ..
                     },
                 kept_storages,
@@ -179,7 +179,7 @@ impl Tape {
                     held.storage.set(made);
                 }
                 for (edge, layout, dtype) in &waiting {
-                    let zeros = tape.given_zeros(layout.layout, *dtype);
+                    let zeros = tape.zero_gradient(layout.layout, *dtype);
                     edge.wait_with(zeros);
                 }
                 grads([Some(g.clone())])
@@ -190,7 +190,7 @@ impl Tape {
     }
 
     /// Zeros as a gradient that a compiled graph is given.
-    fn given_zeros(&self, layout: Layout, dtype: DType) -> Tensor {
+    fn zero_gradient(&self, layout: Layout, dtype: DType) -> Tensor {
         let zeros = self.apart(|| self.empty_as("zeros", layout, dtype));
         self.0
             .compiler

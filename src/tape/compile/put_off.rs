@@ -1,4 +1,4 @@
-//! Values of generated kernels: put off until a kernel that is not generated reads them, and never made where none does.
+//! Fused (Inductor) values: materialized only when a non-generated kernel reads them.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -33,7 +33,7 @@ impl Drop for StorageRef {
 
 impl Core {
     /// The last holder of a storage is gone: whether it never had memory.
-    pub(in crate::tape) fn never_made(&self, storage: u32) -> bool {
+    pub(in crate::tape) fn is_unallocated(&self, storage: u32) -> bool {
         let sources = self.compiler.deferred_values.borrow_mut().remove(&storage);
         sources.is_some()
     }
@@ -67,8 +67,8 @@ impl Core {
         }
     }
 
-    /// Gives a value memory that was put off.
-    fn realise(self: &Rc<Self>, storage: u32) {
+    /// Gives a value memory that was deferred.
+    fn allocate_deferred(self: &Rc<Self>, storage: u32) {
         if self.traces() {
             return;
         }
@@ -106,7 +106,7 @@ impl Core {
         }
     }
 
-    /// Values that are put off hold what they are computed from.
+    /// Values that are deferred hold what they are computed from.
     pub(super) fn computed_from(self: &Rc<Self>, made: &[Made], reads: &[u32]) {
         let own = |read: &u32| made.iter().any(|made| made.storage == *read);
         let sources: Vec<Rc<StorageRef>> = reads
@@ -129,7 +129,7 @@ impl Core {
 
 impl Tensor {
     /// A kernel that is not generated reads these tensors: they need memory, and so does what it makes.
-    pub(in crate::tape) fn read_whole(tensors: &[&Tensor]) {
+    pub(in crate::tape) fn materialize(tensors: &[&Tensor]) {
         let Some(core) = tensors.first().map(|tensor| tensor.core()) else {
             return;
         };
@@ -137,14 +137,14 @@ impl Tensor {
             return;
         }
         for tensor in tensors {
-            tensor.realise();
+            tensor.allocate_deferred();
         }
         if let Some(region) = &mut *core.compiler.region.borrow_mut() {
             region.external = true;
         }
     }
 
-    pub(in crate::tape) fn is_put_off(&self) -> bool {
+    pub(in crate::tape) fn is_deferred(&self) -> bool {
         let put_off = self.core().compiler.deferred_values.borrow();
         self.storage_id()
             .is_some_and(|storage| put_off.contains_key(&storage))
@@ -164,10 +164,10 @@ impl Tensor {
         sum
     }
 
-    /// Gives it memory, if that was put off.
-    pub(in crate::tape) fn realise(&self) {
+    /// Gives it memory, if that was deferred.
+    pub(in crate::tape) fn allocate_deferred(&self) {
         if let Some(storage) = self.storage_id() {
-            self.core().realise(storage);
+            self.core().allocate_deferred(storage);
         }
     }
 }

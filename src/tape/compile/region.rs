@@ -34,7 +34,7 @@ const GENERATED: [&str; 22] = [
 
 impl Core {
     /// Whether the storage that is being made has no memory yet.
-    pub(in crate::tape) fn puts_off(&self, storage: u32, bytes: u64, op: &'static str) -> bool {
+    pub(in crate::tape) fn defers(&self, storage: u32, bytes: u64, op: &'static str) -> bool {
         if let Some(reads) = &*self.compiler.fused.borrow() {
             let sources = reads.clone();
             self.compiler
@@ -60,8 +60,13 @@ impl Core {
         });
         let waits = match &region.run {
             Pass::Trace(_) => true,
-            Pass::Run { plan, again, .. } => {
-                !region.external && (*again || !plan.kept.get(ordinal).copied().unwrap_or(false))
+            Pass::Run {
+                plan,
+                recompute_all,
+                ..
+            } => {
+                !region.external
+                    && (*recompute_all || !plan.kept.get(ordinal).copied().unwrap_or(false))
             }
         };
         if waits {
@@ -74,7 +79,7 @@ impl Core {
     }
 
     /// A kernel of the operation under way does so much.
-    pub(in crate::tape) fn works(&self, flops: f64) {
+    pub(in crate::tape) fn add_flops(&self, flops: f64) {
         if let Some(region) = &mut *self.compiler.region.borrow_mut() {
             region.flops += flops;
         }
@@ -124,13 +129,16 @@ impl Core {
                 graph.complete(&operation, &|storage| self.bytes_of(storage));
             }
             Pass::Run {
-                plan, live, again, ..
+                plan,
+                live,
+                recompute_all,
+                ..
             } => {
                 for made in &made {
                     if plan.kept.get(made.ordinal) == Some(&true) {
                         region.kept_storages.insert(made.ordinal, made.storage);
                         live.entry(made.ordinal)
-                            .or_insert_with(|| self.held(made, *again));
+                            .or_insert_with(|| self.held(made, *recompute_all));
                     }
                 }
                 drop(taken);
@@ -140,7 +148,7 @@ impl Core {
     }
 
     /// An element-wise kernel makes one value of others, perhaps outside of what has a history.
-    pub(in crate::tape) fn made_of(self: &Rc<Self>, inputs: &[&Tensor]) {
+    pub(in crate::tape) fn fused_from(self: &Rc<Self>, inputs: &[&Tensor]) {
         if self.compiler.region.borrow().is_none() {
             return;
         }
@@ -156,7 +164,7 @@ impl Core {
         }
     }
 
-    /// Runs a node of backward: what a generated kernel makes is put off.
+    /// Runs a node of backward: what a generated kernel makes is deferred.
     pub(in crate::tape) fn run_compiled(
         self: &Rc<Self>,
         compiled: Compiled,
@@ -165,7 +173,7 @@ impl Core {
     ) -> Grads {
         if compiled != Compiled::Fused {
             for gradient in incoming.iter().flatten() {
-                gradient.realise();
+                gradient.allocate_deferred();
             }
             return backward(incoming);
         }

@@ -72,12 +72,15 @@ impl Core {
                 let place = graph.place(storage, &bytes_of);
                 if let Some(value) = graph.values.get_mut(place) {
                     value.saved = true;
-                    value.read_whole |= region.external;
+                    value.must_materialize |= region.external;
                 }
                 None
             }
             Pass::Run {
-                plan, live, again, ..
+                plan,
+                live,
+                recompute_all,
+                ..
             } => {
                 let Some(sources) = plan.sources.get(place) else {
                     return None;
@@ -86,7 +89,7 @@ impl Core {
                     if plan.kept.get(made.ordinal) == Some(&true) {
                         region.kept_storages.insert(made.ordinal, made.storage);
                         live.entry(made.ordinal)
-                            .or_insert_with(|| self.held(made, *again));
+                            .or_insert_with(|| self.held(made, *recompute_all));
                     }
                 }
                 let itself = match (
@@ -112,7 +115,7 @@ impl Core {
                         Origin::Outside(storage) => Some(StorageRef::of(self, *storage)),
                     })
                     .collect();
-                if itself && (!*again || matches!(sources[..], [Origin::Outside(_)])) {
+                if itself && (!*recompute_all || matches!(sources[..], [Origin::Outside(_)])) {
                     return None;
                 }
                 Some(Recomputed {
@@ -136,12 +139,12 @@ impl Core {
             && let Some(place) = tensor.storage_id().and_then(|of| graph.places.get(&of))
             && let Some(value) = graph.values.get_mut(*place)
         {
-            (value.read_whole, value.again) = (true, false);
+            (value.must_materialize, value.must_recompute) = (true, false);
         }
     }
 
-    pub(super) fn held(self: &Rc<Self>, made: &Made, again: bool) -> Rc<StorageRef> {
-        if again {
+    pub(super) fn held(self: &Rc<Self>, made: &Made, later: bool) -> Rc<StorageRef> {
+        if later {
             StorageRef::later(self)
         } else {
             StorageRef::of(self, made.storage)

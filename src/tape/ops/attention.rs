@@ -4,7 +4,7 @@ use super::super::core::SelectableOp;
 use super::super::{Category, Core, DType, Grads, Layout, Saved, Tape, Tensor, borrowing, grads};
 use crate::units::RoundUp;
 
-/// What stands between queries and keys.
+/// The attention mask.
 #[derive(Clone, Debug)]
 pub enum AttentionMask {
     None,
@@ -32,13 +32,13 @@ impl Tensor {
     ) -> Tensor {
         let mask = match mask {
             AttentionMask::Given(bias) if bias.dtype().is_floating() => {
-                AttentionMask::Given(bias.lowered())
+                AttentionMask::Given(bias.autocast())
             }
             other => other.clone(),
         };
-        let value = value.lowered();
-        let key = key.lowered();
-        let query = self.lowered();
+        let value = value.autocast();
+        let key = key.autocast();
+        let query = self.autocast();
         match choose(&query, &value, &mask) {
             Kernel::Flash => flash(&query, &key, &value, &mask, dropout),
             Kernel::Efficient => efficient(&query, &key, &value, &mask, dropout),
@@ -100,9 +100,9 @@ fn attention_flops(query: &Tensor, key: &Tensor, mask: &AttentionMask) -> f64 {
 
 impl Core {
     /// `torch.utils.flop_counter` counts what a causal mask leaves out.
-    fn counts_whole(&self, mask: &AttentionMask, flops: f64) {
+    fn counts_full_matrix(&self, mask: &AttentionMask, flops: f64) {
         if matches!(mask, AttentionMask::Causal) {
-            self.works(flops);
+            self.add_flops(flops);
         }
     }
 }
@@ -123,7 +123,7 @@ fn flash(
     let tape = query.tape();
     let (b, h, s) = (query.size(0), query.size(1), query.size(2));
     let flops = attention_flops(query, key, mask);
-    Tensor::read_whole(&[query, key, value]);
+    Tensor::materialize(&[query, key, value]);
     let [out, sums, seed, offset] = query.core().selective(SelectableOp::Attention, || {
         tape.kernel(
             "flash_attention",
@@ -131,7 +131,7 @@ fn flash(
             flops,
             2.0 * query.bytes() as f64 + key.bytes() as f64 + value.bytes() as f64,
         );
-        query.core().counts_whole(mask, flops);
+        query.core().counts_full_matrix(mask, flops);
         // `empty_like` of the query: the result's heads lie as the query's do (mha_fwd in flash_api.cpp).
         let layout = query.layout().preserved();
         let out = tape.empty_as("flash_attention", layout, query.dtype());
@@ -271,7 +271,7 @@ fn efficient(
     // A Boolean mask becomes a bias in the query's type; a bias whose rows are not aligned to sixteen bytes is padded.
     let bias = match mask {
         AttentionMask::Given(bias) => {
-            Some(bias_of(bias, dtype, t).then(|bias| bias.expand(&[b, h, s, t])))
+            Some(bias_of(bias, dtype, t).pipe(|bias| bias.expand(&[b, h, s, t])))
         }
         _ => None,
     };
@@ -279,12 +279,12 @@ fn efficient(
     let state = || (dropout <= 0.0).then(|| tape.empty("efficient_attention", [0; 0], DType::I64));
     let (seed, offset) = (state(), state());
     let flops = attention_flops(query, key, mask);
-    // `should_compute_logsumexp` in sdp_utils_cpp.h: nobody asks for the sums where nothing asks for a gradient.
+    // `should_compute_logsumexp` in sdp_utils_cpp.h: the sums are computed only if a gradient is required.
     let asked = [query, key, value]
         .iter()
         .any(|input| input.requires_grad());
     let asked = asked && query.core().ambient.mode.get().grad;
-    Tensor::read_whole(&[query, key, value]);
+    Tensor::materialize(&[query, key, value]);
     let [out, sums] = query.core().selective(SelectableOp::Attention, || {
         tape.kernel(
             "efficient_attention",
@@ -292,7 +292,7 @@ fn efficient(
             flops,
             2.0 * query.bytes() as f64 + key.bytes() as f64 + value.bytes() as f64,
         );
-        query.core().counts_whole(mask, flops);
+        query.core().counts_full_matrix(mask, flops);
         let out = heads_inside(&tape, "efficient_attention", b, h, s, value_dim, dtype);
         let rows = if asked { s.round_up(32) } else { 0 };
         let sums = tape.empty("efficient_attention", [b, h, rows], DType::F32);
@@ -387,7 +387,7 @@ pub(super) fn backward_scratch(query: &Tensor, key: &Tensor, value: &Tensor) -> 
     all
 }
 
-/// The product of sizes, as large as it can be said.
+/// The saturating product of sizes.
 fn saturated<const N: usize>(sizes: [u64; N]) -> u64 {
     sizes.into_iter().fold(1, u64::saturating_mul)
 }
@@ -454,7 +454,9 @@ fn math(
     } else {
         (key.clone(), value.clone())
     };
-    let scores = query.scale().matmul(&key.transpose(-2, -1).scale());
+    let scores = query
+        .mul_scalar()
+        .matmul(&key.transpose(-2, -1).mul_scalar());
     let scores = match mask {
         AttentionMask::None => scores,
         AttentionMask::Causal => {
@@ -484,7 +486,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn backward_of_efficient_attention_takes_what_the_kernel_takes() {
+    fn backward_of_efficient_attention_allocates_as_the_kernel_does() {
         #[track_caller]
         fn check(dtype: DType, sizes: [u64; 5], expected: u64) {
             assert_eq!(backward_workspace(dtype, sizes, sizes[4]), expected);

@@ -92,7 +92,7 @@ impl Tensor {
         let summed = if alike {
             self
         } else {
-            self.then(|whole| whole.sum_to(*meta.shape()))
+            self.pipe(|whole| whole.sum_to(*meta.shape()))
         };
         if summed.dtype() == meta.dtype {
             summed

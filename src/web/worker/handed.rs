@@ -40,7 +40,7 @@ pub fn taken(request: &str) -> bool {
     match (parts.next(), parts.next(), parts.next()) {
         (Some(GRAPH), Some(id), Some(text)) => {
             // The page has read it before.
-            let _ = graph::bring(id, text);
+            let _ = graph::insert(id, text);
             true
         }
         (Some(RECORDING), _, Some(text)) => {

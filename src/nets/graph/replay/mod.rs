@@ -169,8 +169,8 @@ impl Replay {
                 continue;
             }
             match self.program.steps.forward.get(at) {
-                Some(Instruction::Call { given, .. }) => {
-                    for value in given {
+                Some(Instruction::Call { inputs, .. }) => {
+                    for value in inputs {
                         note(value.slot);
                     }
                 }
@@ -303,7 +303,7 @@ impl Replay {
         let Instruction::Call {
             call,
             scope,
-            given,
+            inputs,
             made,
         } = step
         else {
@@ -315,7 +315,7 @@ impl Replay {
         let Some(call) = self.pruned.call(&self.program, *call) else {
             return Vec::new();
         };
-        let (given, made) = (self.types.all(given), self.types.all(made));
-        self.tape.recorded(call, &given, &made)
+        let (inputs, made) = (self.types.all(inputs), self.types.all(made));
+        self.tape.recorded(call, &inputs, &made)
     }
 }

@@ -4,9 +4,9 @@ use super::super::super::Tensor;
 use super::super::attention::{
     backward_scratch, efficient_forward_scratch, flash_backward_scratch, flash_splits,
 };
-use super::Ran;
+use super::RecordedCall;
 
-impl Ran<'_> {
+impl RecordedCall<'_> {
     pub(super) fn attention(&self) -> Option<Vec<Tensor>> {
         match self.call.name() {
             "_scaled_dot_product_flash_attention" => {
