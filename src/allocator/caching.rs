@@ -1,4 +1,4 @@
-//! The allocator of one device: its state, and how requests come in and memory goes back.
+//! The allocator of one device: its state, requests and frees.
 
 use super::card::{Card, Oom};
 use super::counters::Counters;
@@ -10,7 +10,7 @@ use crate::units::Bytes;
 /// A CUDA stream, numbered from the default one.
 pub type Stream = u16;
 
-/// Stands for no block and no segment.
+/// No block, or no segment.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// The allocator of one device.
@@ -41,7 +41,7 @@ pub struct Allocator {
     pub(super) place: usize,
     /// The cache was emptied for the request under way, which has one attempt left.
     pub(super) emptied: bool,
-    /// What other cards would do, where that is asked.
+    /// Where replays on other cards would diverge, if requested.
     pub(super) forks: Option<Box<Forks>>,
     pub(super) next_address: u64,
     pub(super) segments: Vec<Segment>,
@@ -99,7 +99,7 @@ pub enum DriverCall {
     Unmap { bytes: Bytes },
 }
 
-/// What one replay tells of those on the other cards of a range.
+/// What one replay shows of those on the other cards of a range.
 #[derive(Clone, Debug)]
 pub(super) struct Forks {
     /// The smallest and the largest card of the range, in bytes.
@@ -302,7 +302,7 @@ pub(crate) mod counting {
         COUNT.with(|count| count.set(count.get() + 1));
     }
 
-    /// The requests since this was last asked.
+    /// The requests since the last call.
     pub(crate) fn take_count() -> usize {
         COUNT.with(Cell::take)
     }

@@ -18,7 +18,7 @@ impl Allocator {
         self.forks = Some(Box::new(forks));
     }
 
-    /// The driver is about to give or to refuse so much in all.
+    /// The driver is about to grant or refuse `wanted` bytes in total.
     pub(super) fn note_fork(&mut self, wanted: u64, gives: bool) {
         let Some(mut forks) = self.forks.take() else {
             return;

@@ -6,9 +6,8 @@ use std::rc::Rc;
 
 use super::{Allocator, NONE, State};
 
-/// Allocators of one card and with the same settings do the same with the same requests where their layouts are equal. Where a
-/// segment lies does not matter, but which of two lies lower: of blocks of one size the lowest is taken, and a new segment lies
-/// above all others.
+/// With equal layouts, settings and cards, allocators serve equal requests equally. Addresses do not matter, only their order: of
+/// blocks of one size the lowest is taken, and a new segment is above all others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Layout {
     /// In the order of their addresses; shared, as replays that part keep the same.
@@ -55,7 +54,7 @@ impl Allocator {
     }
 }
 
-/// Stretches of a replay, by the positions of its requests or of whatever else it counts in, that repeat what lies just before
+/// Ranges of a replay, by the positions of its requests (or another count), that repeat the range just before
 /// them and is as long: each frees exactly what it allocates. In the order in which they begin; of those that begin together the
 /// longest first.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! The CUDA caching allocator of PyTorch 2.15, replayed to the byte.
 //!
 //! Allocated memory is what tensors need; reserved memory is what the process holds, and a finite card refuses the
-//! latter. What lies between follows from the order of requests, so it is replayed, not estimated: the rules are those
+//! latter. The difference follows from the order of requests, so it is replayed, not estimated: the rules are those
 //! of `c10/cuda/CUDACachingAllocator.cpp` (pools, best fit, splitting, merging, what is given back and when), checked
 //! against the real library. A request costs tens of nanoseconds.
 //!

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Allocator, Card, Counters, Oom, Repeats, Settings, Stream};
 use crate::units::Bytes;
 
-/// One thing a program asks of the allocator.
+/// One call of a program to the allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     Malloc {
@@ -101,7 +101,7 @@ pub(super) fn run(
     follow(allocator, requests, progress, &mut |_, _| {})
 }
 
-/// The same from where another replay stood; `each` is told after each stretch how far it had come before it.
+/// The same from where another replay stopped; `each` is called after each range with the progress before it.
 pub(super) fn follow<'a>(
     allocator: &mut Allocator,
     requests: &(impl Requests + ?Sized),
@@ -150,7 +150,7 @@ fn apply(allocator: &mut Allocator, request: Request) -> Result<(), Oom> {
     Ok(())
 }
 
-/// Allocated and reserved peaks whatever resets lie between; `None` where a request fails on a card without a limit.
+/// Allocated and reserved peaks, ignoring resets; `None` where a request fails on a card without a limit.
 pub(super) fn peak_over_all(
     requests: &(impl Requests + ?Sized),
     settings: &Settings,

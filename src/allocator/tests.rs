@@ -231,7 +231,7 @@ fn blocks_tile_their_segments_and_everything_merges_back() {
     }
 }
 
-/// What is taken for a moment counts as if it had been taken and freed, and changes nothing that comes after.
+/// A transient allocation counts as an allocation and a free, and changes nothing later.
 #[test]
 fn a_transient_allocation_equals_a_request_and_a_free() {
     for (seed, text) in (1..).zip(ALL_SETTINGS) {

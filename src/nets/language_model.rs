@@ -4,14 +4,14 @@ use super::Cx;
 use super::kv_cache::KvCache;
 use crate::tape::Tensor;
 
-/// What keeps tokens from attending to each other, besides their order.
+/// Masks besides the causal one.
 #[derive(Clone, Copy, Debug)]
 pub enum TokenMask<'a> {
     /// Rows are full.
     Full,
     /// `attention_mask` `[B, S]` with padding in it.
     Padded(&'a Tensor),
-    /// `position_ids` `[1, T]` that start over where a sample does: several lie in one row.
+    /// `position_ids` `[1, T]` that restart with each of the samples packed in one row.
     Packed(&'a Tensor),
 }
 

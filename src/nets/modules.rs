@@ -93,7 +93,7 @@ impl Cx {
         })
     }
 
-    /// A linear layer without an adapter, quantised wherever it stands if the run quantises.
+    /// A linear layer without an adapter, quantised if the run quantises.
     pub fn plain_linear(&self, name: &'static str, x: &Tensor, out: u64, bias: bool) -> Tensor {
         self.module(name, |cx| {
             if cx.env.training.quantization != Quantization::None {
@@ -155,7 +155,7 @@ impl Cx {
     }
 
     /// Layers of GPT-QModel in GPTQ's and AWQ's formats: half a byte for each weight, and for each 128 of a column a scale of
-    /// 16 bits and a zero of four; GPTQ has the group of each input alongside them.
+    /// 16 bits and a zero of four; GPTQ also has the group of each input.
     fn linear_gptq(&self, x: &Tensor, out: u64, bias: bool) -> Tensor {
         const GROUP: u64 = 128;
         let inputs = x.size(-1);

@@ -69,7 +69,7 @@ impl Output {
 pub(super) type Build = fn(&Sizes) -> Result<Box<dyn Net>, ModelError>;
 
 impl Cx {
-    /// Runs the whole model on a batch, as a script calls it: under the run's autocast and in what stands around the model.
+    /// Runs the model on a batch, as a script calls it: under the run's autocast and through the model's wrapper.
     pub fn call(&self, net: &dyn Net, batch: &[Tensor]) -> Output {
         if net.computes_loss_outside() {
             return self.autocast(|| net.forward(self, batch));

@@ -13,7 +13,7 @@ struct VitMae {
     decoder: Layer,
     image: u64,
     patch: u64,
-    /// `mask_ratio` in percent: so many of the patches are left out.
+    /// `mask_ratio` in percent: the patches that are dropped.
     masked: u64,
 }
 
@@ -46,7 +46,7 @@ pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     }))
 }
 
-/// What the encoder returns: its last hidden states, which patches it has not seen, and their order.
+/// What the encoder returns: its last hidden states, the mask of dropped patches, and their order.
 struct EncoderOutput {
     latent: Tensor,
     mask: Tensor,

@@ -26,7 +26,7 @@ struct State {
     /// A layer's checkpoint keeps the copy of the layer until its backward.
     checkpoints: bool,
     params: RefCell<Vec<Rc<Param>>>,
-    /// Where items of lists of layers stand.
+    /// The scopes of the items of lists of layers.
     layers: RefCell<Vec<Scope>>,
 }
 
@@ -155,7 +155,7 @@ impl State {
         copies
     }
 
-    /// `ReduceAddCoalesced`, once all gradients of all copies are there; they are kept to its end. What has none is given zeros,
+    /// `ReduceAddCoalesced`, once all gradients of all copies have arrived; they are kept to its end. What has none gets zeros,
     /// frozen parameters too (`materialize_grads`).
     fn reduction(&self, leaves: &[Tensor]) -> Backward {
         let (tape, is_first) = (self.tape.clone(), self.is_first);
@@ -227,7 +227,7 @@ impl State {
         self.tape.is_inside_any(param.scope, &layers)
     }
 
-    /// A layer's input, whose gradient comes once the layer has been recomputed for the last time: its copy then goes.
+    /// A layer's input, whose gradient comes once the layer has been recomputed for the last time: its copy is then freed.
     fn kept_for_layer(self: &Rc<Self>, scope: Scope, inputs: Vec<Tensor>) -> Vec<Tensor> {
         let hooks = self.checkpoints && !self.is_first && self.tape.grad_enabled();
         if !hooks || !inputs.iter().any(Tensor::requires_grad) {

@@ -50,7 +50,7 @@ struct Unit {
 /// `FlatParamHandle`.
 #[derive(Debug)]
 struct Handle {
-    /// The model's parameters, and the part of each that lies in this rank's chunk.
+    /// The model's parameters, and the part of each in this rank's chunk.
     params: Vec<(Rc<Param>, Rc<Param>)>,
     /// Elements of the chunk.
     chunk: u64,

@@ -91,7 +91,7 @@ impl World {
         )
     }
 
-    /// Where a GPU of the job stands, by its number.
+    /// The rank of a GPU, by its number.
     pub fn place_of(&self, gpu: u32) -> Rank {
         if self.parallel.strategy == Parallelism::DataParallel {
             // All but the first hold the same.

@@ -84,7 +84,7 @@ pub trait Wrapper: fmt::Debug {
         1
     }
 
-    /// A micro-batch goes forward and backward; `last` is the one whose backward completes the gradients of the step.
+    /// A micro-batch begins; `last`: its backward completes the gradients of the step.
     fn before_pass(&self, _last: bool) {}
 
     /// What the wrapper queued for the end of backward (`queue_callback` of the engine).
@@ -125,7 +125,7 @@ pub trait Wrapper: fmt::Debug {
         true
     }
 
-    /// Whether layers that are alike do the same, so that they may be run once for all.
+    /// Whether it treats equal layers equally, so that they may be run once for all.
     fn folds(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! The tensors of a micro-batch as they lie on this GPU before forward.
+//! The tensors of a micro-batch on this GPU before forward.
 
 use crate::nets::{Cx, Net};
 use crate::scenario::Data;

@@ -62,7 +62,7 @@ impl Ddp {
         })
     }
 
-    /// Whether it acts as each gradient comes, and layers that are alike are not alike to it.
+    /// Whether it acts on each gradient as it arrives, so that equal layers are not equal to it.
     pub fn acts_in_backward(&self) -> bool {
         self.views || self.reducer.hook.borrow().is_some()
     }
@@ -90,7 +90,7 @@ impl Ddp {
                 pending: Cell::default(),
             });
         };
-        // The last that forward meets is the first whose gradient comes.
+        // The last used by forward is the first whose gradient arrives.
         let params = sorted(model.trainable(), |a, b| b.storage().cmp(&a.storage()));
         // Layers that were run once for all come one after the other, each with all that it has.
         for row in params.chunk_by(|a, b| a.fold == b.fold) {

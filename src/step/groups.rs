@@ -22,7 +22,7 @@ pub(super) fn context(net: &dyn Net, training: &Training, world: &World) -> Cont
 /// The pipeline of which this is one rank, where the network can be cut into stages and the schedule is modelled.
 pub(super) fn pipeline(net: &dyn Net, training: &Training, plan: &RunPlan) -> Option<Pipeline> {
     /// The micro-batches per rank that show every state of a schedule that keeps no more in flight, and fewer where more would be
-    /// too much work; so many in all are run.
+    /// too much work.
     const IN_TURNS: usize = 4;
     const FEWEST_IN_TURNS: usize = 2;
     const MOST: usize = 256;
@@ -56,7 +56,7 @@ pub(super) fn pipeline(net: &dyn Net, training: &Training, plan: &RunPlan) -> Op
 
 /// The group over which the network's modules are split, where its library has a plan for it.
 pub(super) fn tensor(net: &dyn Net, training: &Training, world: &World) -> TensorParallel {
-    // Adapters and packed weights lie otherwise than the matrices a plan names.
+    // Adapters and packed weights have other layouts than the matrices a plan names.
     let plain = training.lora.is_none() && training.quantization == Quantization::None;
     let splits = plain && world.mesh.tensor > 1;
     let divides_experts = world.mesh.expert > 1;

@@ -20,7 +20,7 @@ pub enum Hooks {
     GradientOffload,
 }
 
-/// A parameter whose gradient is there, and what will use it up.
+/// A parameter with a gradient, and the optimizer that will consume it.
 struct PendingStep {
     param: Weak<Param>,
     optimizer: Rc<RefCell<OptimizerState>>,

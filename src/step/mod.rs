@@ -56,7 +56,7 @@ pub fn run(
     }
 }
 
-/// The same with exactly the folding of the plan, whatever comes of it.
+/// The same with exactly the folding of the plan, even if the trace comes out broken.
 pub fn run_folded(
     net: &dyn Net,
     data: &Data,

@@ -124,7 +124,7 @@ pub fn run(passes: Passes, pipeline: Pipeline, batches: &[Vec<Tensor>]) {
                 if last && passes.keeps_outputs {
                     outputs.extend(flight.held.iter().cloned());
                 }
-                // The first stage has no input to compute a gradient for: all comes with the weights.
+                // The first stage has no input to compute a gradient for: all follow with the weights'.
                 if chunk.stage > 0 {
                     backward_of_inputs(passes, last, flight);
                     hand_back(pipeline, chunk, &mut flights);

@@ -38,13 +38,13 @@ pub struct RunPlan {
     /// Samples of an evaluation after the last step; 0 for none.
     pub evaluation: u64,
     pub mode: ModelMode,
-    /// After the last step a checkpoint's weights lie on the device alongside the model's own, as when a run is resumed.
+    /// After the last step a checkpoint's weights are loaded onto the device next to the model's own, as when a run is resumed.
     pub resumes: bool,
     pub detail: Detail,
     /// When the last step ends, the script's variables still hold its batch and the last parameter's gradient, which it has looked
     /// at: for recorded runs whose script did so.
     pub looks_at_gradients: bool,
-    /// Of many passes alike, as over the tokens that are sampled, only those are run that decide the peak.
+    /// Of many equal passes, as over sampled tokens, only those that decide the peak are run.
     pub peak_only: bool,
     pub libraries: Libraries,
 }

@@ -1,4 +1,4 @@
-//! What an optimizer's step does with gradients that tensor parallelism has left otherwise than their parameters lie.
+//! What an optimizer's step does with gradients whose placements differ from their parameters'.
 
 use std::rc::Rc;
 

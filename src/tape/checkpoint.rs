@@ -61,7 +61,7 @@ impl Inputs {
     }
 }
 
-/// What stands for the n-th tensor that a checkpointed segment saved (`_Holder`).
+/// The placeholder of the n-th tensor that a checkpointed segment saved (`_Holder`).
 struct Placeholder {
     frame: Rc<Frame>,
     at: usize,
@@ -112,7 +112,7 @@ struct Frame {
     several_backwards: bool,
     /// By the backward that recomputed them.
     recomputed: RefCell<Vec<(u64, Recomputed)>>,
-    /// Places that nothing stands for any more: they are recomputed and not kept.
+    /// Placeholders dropped since: their tensors are recomputed and not kept.
     gone: RefCell<Vec<usize>>,
 }
 
@@ -285,7 +285,7 @@ impl Frame {
         }
     }
 
-    /// Nothing stands for a place any more: what was recomputed for it goes.
+    /// A placeholder is dropped: frees what was recomputed for it.
     fn drop_recomputed(&self, place: usize) {
         self.gone.borrow_mut().push(place);
         let mut all = self.recomputed.borrow_mut();
@@ -354,7 +354,7 @@ impl Tape {
     }
 
     /// `torch.utils.checkpoint.checkpoint(segment, *inputs, use_reentrant=True)` (`CheckpointFunction`): forward without a
-    /// graph; backward runs the segment again, whole, and an engine inside the engine.
+    /// graph; backward reruns the complete segment, and an engine inside the engine.
     pub fn checkpoint_reentrant(
         &self,
         inputs: Vec<Tensor>,

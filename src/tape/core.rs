@@ -86,6 +86,8 @@ pub(in crate::tape) struct Construction {
 /// The state of `torch.compile`.
 #[derive(Default)]
 pub(in crate::tape) struct Compiler {
+    /// A region was compiled: until then the rest is empty.
+    pub is_used: Cell<bool>,
     /// The compiled region that runs.
     pub region: RefCell<Option<Region>>,
     /// Tensors live across graph breaks.
@@ -95,7 +97,7 @@ pub(in crate::tape) struct Compiler {
     pub cuts: RefCell<Cuts>,
     /// What the generated kernel of backward that runs reads.
     pub fused: RefCell<Option<Vec<Rc<StorageRef>>>>,
-    /// Storages that a compiled graph shares with what is around it: nothing is written over them.
+    /// Storages shared between a compiled graph and its surroundings: never overwritten.
     pub escaping: RefCell<BTreeSet<u32>>,
 }
 
@@ -182,7 +184,7 @@ pub struct Param {
     pub trainable: bool,
     /// How many parameters of the model this tensor holds (differs from its elements where packed).
     pub count: u64,
-    /// The row of equal layers it belongs to: it stands for one parameter in each.
+    /// The row of equal layers it belongs to: it represents one parameter in each.
     pub fold: Option<Fold>,
     pub post_accumulate_grad: RefCell<Option<Rc<PostAccumulateGradHook>>>,
     /// What forward sees in its place, where a wrapper has copied it (`replicate` of torch/nn/parallel).
@@ -204,7 +206,7 @@ pub(in crate::tape) enum Holder {
     Packed(Rc<dyn Unpack>),
 }
 
-/// What stands for a saved tensor (the result of `pack_hook`).
+/// The packed form of a saved tensor (the result of `pack_hook`).
 pub(in crate::tape) trait Unpack {
     fn unpack(&self) -> Tensor;
 }
@@ -249,7 +251,7 @@ pub(in crate::tape) enum SelectableOp {
 pub(in crate::tape) struct Split {
     /// What nodes have saved since forward began; `None` where backward is not in two parts.
     pub saved: RefCell<Option<Vec<Holder>>>,
-    /// So much of it was saved before the last node that has a weight: it is reached from there.
+    /// The number of them saved before the last node with a weight, from which they are reachable.
     pub reached: Cell<usize>,
     /// Gradients of weights are deferred.
     pub defers: Cell<bool>,

@@ -61,7 +61,7 @@ pub(super) struct Reduction {
     pub flat: bool,
     pub dtype: DType,
     pub accumulator: Accumulator,
-    /// How many outputs that lie side by side the input's strides let a thread take at once: 4, 2 or 1.
+    /// The outputs that a thread can read as one vector, by the input's strides: 4, 2 or 1.
     pub aligned: u64,
 }
 
@@ -106,7 +106,7 @@ impl Accumulator {
 }
 
 impl Reduction {
-    /// What lies further apart than 32 bits can tell is halved along its longest stride until it does not
+    /// A tensor beyond 32-bit indexing is halved along its longest stride until it is not
     /// (`with_32bit_indexing` of aten/src/ATen/TensorIterator.cpp): how many kernels run, and what each of them does.
     fn parts(self) -> (u64, Self) {
         const MOST_PARTS: u64 = 64;

@@ -7,7 +7,7 @@ use super::core::{Edge, Node};
 use super::{Category, DType, Dims, Layout, Param, Tape, Tensor};
 
 impl Param {
-    /// How many parameters of equal layers it stands for.
+    /// How many parameters of equal layers it represents.
     pub fn copies(&self) -> u64 {
         self.fold.map_or(1, |fold| fold.times().into())
     }
@@ -178,7 +178,7 @@ impl Tape {
     }
 
     /// The shard of a module's parameter that this rank trains, `bytes` large with its padding. It is not one of the model's own,
-    /// and stands for as many elements.
+    /// and represents as many elements.
     pub fn shard(&self, of: &Param, layout: Layout, dtype: DType, bytes: u64) -> Rc<Param> {
         let data = self.parameter_memory(of.name, bytes, layout, dtype);
         self.leaf(data, of.name, of.count, of.trainable)
@@ -205,7 +205,7 @@ impl Tape {
         param
     }
 
-    /// A tensor that an optimizer steps instead of the model's parameters that it stands for.
+    /// A master weight, which an optimizer steps instead of the model's parameters.
     pub fn master(
         &self,
         name: &'static str,

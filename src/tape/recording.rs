@@ -254,7 +254,7 @@ impl Tape {
         u64::from(MOST_TENSORS).saturating_sub(self.tensors_created())
     }
 
-    /// Spends the budget at once, before the run, if this many passes over what was declared would exceed it.
+    /// Exceeds the budget before the run if this many passes over what was declared would.
     pub fn check_passes(&self, passes: u64) {
         if self.tensors_created().saturating_mul(passes) > u64::from(MOST_TENSORS) {
             self.0.budget.spent.set(true);

@@ -39,7 +39,7 @@ impl Tape {
 }
 
 impl Trace {
-    /// The whole equal steps before this event.
+    /// The complete equal steps before this event.
     pub fn repeated_steps(&self, before: usize) -> Range<usize> {
         match self.repeating {
             Some(Repeating { from, length }) if before >= from.saturating_add(length) => {

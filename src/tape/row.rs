@@ -61,7 +61,7 @@ impl Open {
     pub(in crate::tape) fn times(self) -> u32 {
         self.0.map_or(1, |mark| mark.fold.times)
     }
-    /// How many modules a scope inside `parent` stands for: the layers themselves, not what they hold.
+    /// How many modules a scope inside `parent` represents: layers, not their children.
     pub(in crate::tape) fn times_of(self, parent: Scope) -> u32 {
         self.0
             .filter(|mark| (parent.0 as usize) < mark.scope)

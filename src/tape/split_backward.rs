@@ -59,7 +59,7 @@ impl Tape {
             });
             let roots = roots.collect();
             drop(gradients);
-            // The names of those before (`dweights`, `dw`) are bound again once these are there.
+            // The earlier gradients' names (`dweights`, `dw`) are rebound once these exist.
             let before = added.replace(Some(Vec::new()));
             self.run_backward(roots);
             drop(before);

@@ -83,10 +83,14 @@ impl Core {
             holders: 1,
         };
         trace.storages.push(new);
-        drop(trace);
-        if mode.setup || !self.defers(storage, bytes, op) {
-            let mut trace = self.trace.borrow_mut();
+        if mode.setup || !self.compiler.is_used.get() {
             trace.record(Event::alloc(storage), mode.setup);
+            return Some(storage);
+        }
+        drop(trace);
+        if !self.defers(storage, bytes, op) {
+            let mut trace = self.trace.borrow_mut();
+            trace.record(Event::alloc(storage), false);
         }
         Some(storage)
     }
@@ -107,18 +111,20 @@ impl Core {
             return;
         };
         let mut trace = self.trace.borrow_mut();
-        let held = trace
-            .storages
-            .get_mut(storage as usize)
-            .is_some_and(|entry| {
-                entry.holders -= 1;
-                entry.holders > 0
-            });
-        drop(trace);
-        if !held && !self.is_unallocated(storage) {
-            let mut trace = self.trace.borrow_mut();
-            trace.record(Event::free(storage), self.ambient.mode.get().setup);
+        if let Some(entry) = trace.storages.get_mut(storage as usize) {
+            entry.holders -= 1;
+            if entry.holders > 0 {
+                return;
+            }
         }
+        if self.compiler.is_used.get() {
+            drop(trace);
+            if self.is_unallocated(storage) {
+                return;
+            }
+            trace = self.trace.borrow_mut();
+        }
+        trace.record(Event::free(storage), self.ambient.mode.get().setup);
     }
 
     pub(in crate::tape) fn tensor(

@@ -83,14 +83,14 @@ pub(super) struct ScopeEntry {
     pub name: &'static str,
     /// The position in a list of modules, such as `layers.3`.
     pub index: Option<u32>,
-    /// How many modules of the list it stands for.
+    /// How many modules of the list it represents.
     pub times: u32,
     /// The last child created, and the sibling created before this one; 0 if there is none.
     pub last_child: u32,
     pub sibling: u32,
 }
 
-/// A range of events that stands for several equal ones in a row, such as the middle layers of a model.
+/// A range of events that represents several equal ones in a row, such as the middle layers of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     pub start: usize,

@@ -56,7 +56,7 @@ pub(super) struct Comparison {
     recorded: Vec<DriverCall>,
     recorded_at: usize,
     capped: bool,
-    /// Whether the file has driver calls: if so, one stands before the first request.
+    /// Whether the file has driver calls: if so, one precedes the first request.
     has_driver_calls: bool,
     /// The counters at the failure of a request, which the recorder writes in place of the step's own.
     at_failure: Option<Counters>,
@@ -178,7 +178,7 @@ impl Comparison {
             "f" | "fr" => {
                 self.settle_outside_release();
                 let name = field(1)?;
-                // A block that waited for another stream is recorded twice; it is gone by the second time.
+                // A block that waited for another stream is recorded twice; the second time it is freed already.
                 if kind == "fr" {
                     if let Some(handle) = self.handles.get(&name) {
                         self.allocator.free_deferred(*handle);

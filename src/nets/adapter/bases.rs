@@ -37,7 +37,7 @@ pub fn random(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     updated(y, update, given)
 }
 
-/// `UniqueBaseGrad`: saves what it multiplies, not what comes out.
+/// `UniqueBaseGrad`: saves its inputs, not its output.
 fn scaled_bases(shared: &Tensor, lambda: &Tensor, gamma: &Tensor) -> Tensor {
     let tape = shared.tape();
     let (rank, bases, least) = (lambda.size(0), lambda.size(1), gamma.size(1));

@@ -22,7 +22,7 @@ pub fn turned(cx: &Cx, x: &Tensor, lora: &Lora) -> Tensor {
     drop(rotations);
     let diagonal = whole.to(dtype);
     drop(whole);
-    // The permutation comes from the host in each forward, or is cast where it went along with the model.
+    // The permutation comes from the host in each forward, or is cast if it moved with the model.
     let shape = [1, inputs, inputs];
     let permutation = if cx.env.libraries.moves_adapters {
         cx.buffer("boft_P", shape, DType::F32).to(dtype)

@@ -6,7 +6,7 @@ use crate::nets::Cx;
 use crate::scenario::Lora;
 use crate::tape::Tensor;
 
-/// `DoraLinearLayer.forward`: the norm of base and update together is taken anew in each forward, from whole matrices.
+/// `DoraLinearLayer.forward`: the norm of base and update together is recomputed in each forward, from full matrices.
 pub fn magnified(cx: &Cx, name: &str, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let (inputs, outputs) = (x.size(-1), y.size(-1));
     let a = adapter_weight(cx, name, "lora_A", [lora.rank, inputs], lora);

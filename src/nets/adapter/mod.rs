@@ -16,10 +16,10 @@ mod vectors;
 use super::Cx;
 use crate::scenario::{AdapterMethod, Lora, Quantization};
 use crate::tape::Tensor;
-use params::{adapter_type, adapter_weight, frozen_weight, updated, vector};
+use params::{adapter_type, adapter_weight, updated, vector};
 pub use tokens::with_trained_rows;
 
-/// The input of a linear layer `name` as it comes to the layer's own product: some adapters change it before.
+/// The input of a linear layer `name`, which some adapters change before the layer's own product.
 pub fn input(cx: &Cx, name: &str, x: &Tensor) -> Tensor {
     match target(cx, name) {
         Some(lora) if lora.method == AdapterMethod::Oft => rotation::rotated(cx, name, x, lora),
@@ -68,11 +68,9 @@ pub fn adapted(cx: &Cx, name: &str, x: &Tensor, y: Tensor) -> Tensor {
 
 /// Two matrices of a low rank between them.
 fn low_rank(cx: &Cx, name: &str, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
-    let a = match lora.method {
-        // LoRA-FA freezes the first.
-        AdapterMethod::LoraFa => frozen_weight(cx, name, "lora_A", [lora.rank, x.size(-1)], lora),
-        _ => adapter_weight(cx, name, "lora_A", [lora.rank, x.size(-1)], lora),
-    };
+    // LoRA-FA freezes the first.
+    let trains = lora.method != AdapterMethod::LoraFa;
+    let a = params::matrix(cx, name, "lora_A", [lora.rank, x.size(-1)], lora, trains);
     let b = adapter_weight(cx, name, "lora_B", [y.size(-1), lora.rank], lora);
     // Adapters of quantised layers leave casts to autocast where there is one (peft/tuners/lora/bnb.py, awq.py, aqlm.py), but for
     // GPTQ's (gptq.py).

@@ -14,62 +14,43 @@ pub(super) fn adapter_weight(
     shape: [u64; 2],
     lora: &Lora,
 ) -> Rc<Param> {
-    let outer = Trained {
-        lora,
-        quantised: cx.quantised(module),
-        trainable: true,
-    };
-    cx.module(name, |cx| outer.made(cx, "weight", shape))
+    matrix(cx, module, name, shape, lora, true)
 }
 
-/// The same, not trained.
-pub(super) fn frozen_weight(
+/// One matrix, trained or frozen.
+pub(super) fn matrix(
     cx: &Cx,
     module: &str,
     name: &'static str,
     shape: [u64; 2],
     lora: &Lora,
+    trains: bool,
 ) -> Rc<Param> {
-    let outer = Trained {
-        lora,
-        quantised: cx.quantised(module),
-        trainable: false,
-    };
-    cx.module(name, |cx| outer.made(cx, "weight", shape))
+    let is_quantised = cx.quantised(module);
+    cx.module(name, |cx| {
+        made(cx, "weight", shape.into(), lora, [trains, is_quantised])
+    })
 }
 
-/// A parameter of an adapter that stands in the layer itself.
+/// A parameter of an adapter in the layer itself.
 pub(super) fn vector(cx: &Cx, name: &'static str, shape: &[u64], lora: &Lora) -> Tensor {
-    let outer = Trained {
-        lora,
-        quantised: false,
-        trainable: true,
-    };
-    outer.made(cx, name, shape).tensor()
+    made(cx, name, shape.into(), lora, [true, false]).tensor()
 }
 
-/// How an adapter's parameters are made.
-struct Trained<'a> {
-    lora: &'a Lora,
-    quantised: bool,
-    trainable: bool,
-}
-
-impl Trained<'_> {
-    fn made(&self, cx: &Cx, name: &'static str, shape: impl Into<Dims>) -> Rc<Param> {
-        let dtype = adapter_type(cx, self.lora);
-        let trained = self.trainable;
-        let param = cx.param_as(name, shape, dtype, |_| trained);
-        // It is made in the base layer's type, where that is a floating-point one, and cast once all adapters are made
-        // (`_move_adapter_to_device_of_base_layer`, `cast_adapter_dtype`).
-        let first = if self.quantised {
-            dtype
-        } else {
-            cx.env.weights
-        };
-        cx.tape.inject_parameter(&param, first);
-        param
-    }
+fn made(
+    cx: &Cx,
+    name: &'static str,
+    shape: Dims,
+    lora: &Lora,
+    [trains, is_quantised]: [bool; 2],
+) -> Rc<Param> {
+    let dtype = adapter_type(cx, lora);
+    let param = cx.param_as(name, shape, dtype, |_| trains);
+    // It is made in the base layer's dtype, if that is a floating-point one, and cast once all adapters are made
+    // (`_move_adapter_to_device_of_base_layer`, `cast_adapter_dtype`).
+    let first = if is_quantised { dtype } else { cx.env.weights };
+    cx.tape.inject_parameter(&param, first);
+    param
 }
 
 /// The type in which adapters are kept.

@@ -32,7 +32,7 @@ pub fn pairs(cx: &Cx, y: Tensor, lora: &Lora) -> Tensor {
     result.to(dtype)
 }
 
-/// `_prepare_cols`: each angle and each scale stands twice.
+/// `_prepare_cols`: each angle and each scale is repeated twice.
 fn columns(theta: &Tensor, alpha: &Tensor, outputs: u64) -> [Tensor; 2] {
     let twice = |of: &Tensor| {
         of.unsqueeze(-1)

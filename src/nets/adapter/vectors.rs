@@ -7,7 +7,7 @@ use crate::scenario::Lora;
 use crate::tape::Tensor;
 use crate::units::RoundUp;
 
-/// Whether IA3 scales what comes to the layer instead of what it gives (`feedforward_modules`): where nobody names such layers, the
+/// Whether IA3 scales the layer's input instead of its output (`feedforward_modules`): by default, the
 /// known ones.
 pub fn is_feed_forward(name: &str, lora: &Lora) -> bool {
     if !lora.feed_forward.is_empty() {

@@ -11,7 +11,7 @@ use crate::tape::{SavePolicy, Tensor};
 pub enum Region {
     /// A module at this index of a list: `checkpoint_every` counts these.
     Layer(usize),
-    /// A block that stands in no counted list, such as one step of a recursion.
+    /// A block outside counted lists, such as one step of a recursion.
     Block,
     /// A block of convolutions. Selective policies keep none of its results, so they leave it as it is.
     Convolutions,

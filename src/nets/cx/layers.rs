@@ -30,7 +30,7 @@ impl Cx {
         self.leave_layers(state)
     }
 
-    /// A list of layers that are all alike: those after the first are run once for all.
+    /// A list of equal layers: those after the first are run once for all.
     pub fn equal_layers(
         &self,
         name: &'static str,
@@ -74,7 +74,7 @@ impl Cx {
         self.leave_layers(self.folded_run(count, period.max(1), state, &run))
     }
 
-    /// Runs so many layers, the equal periods of them once for all.
+    /// Runs `count` layers, the equal periods of them once for all.
     fn folded_run(
         &self,
         count: u64,
@@ -139,7 +139,7 @@ impl Cx {
         }
     }
 
-    /// Goes into a layer that is yet to be made.
+    /// Enters a layer during the declaration pass.
     pub fn in_layer(&self, path: &[String], body: &dyn Fn(&Self)) {
         match path.split_first() {
             Some((first, rest)) => {

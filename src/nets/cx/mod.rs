@@ -94,7 +94,7 @@ impl Cx {
         }
     }
 
-    /// A loss, compiled where the trainer compiles it alongside the layers.
+    /// A loss, compiled if the trainer compiles it together with the layers.
     pub fn compiled_loss(&self, loss: impl Fn() -> Tensor) -> Tensor {
         let layers = self.env.training.compile == Compile::Layers;
         if !layers || !self.env.libraries.compiles_loss {

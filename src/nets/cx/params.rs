@@ -7,7 +7,7 @@ use super::env::Named;
 use crate::scenario::{AdapterMethod, Quantization, Training};
 use crate::tape::{Category, DType, Dims, Layout, Param, Tape, Tensor};
 
-/// A weight that is tied to another when this goes.
+/// A weight that is tied to another when this is dropped.
 #[derive(Debug)]
 pub struct UntiedWeight {
     tape: Tape,
@@ -112,7 +112,7 @@ impl Cx {
         buffer.data.clone()
     }
 
-    /// A weight that the constructor makes here before it is tied to another: its memory comes and goes before the
+    /// A weight that the constructor makes here before it is tied to another: its memory is freed before the
     /// first step, and what the allocator took for it stays.
     pub fn weight_until_tied(&self, shape: impl Into<Dims>) -> Option<UntiedWeight> {
         let mut tied = self.env.shared.tied.borrow_mut();

@@ -7,7 +7,7 @@ use crate::tape::Tensor;
 const TOKENS: isize = 1;
 
 impl Cx {
-    /// How the module is split; `None` where it is whole.
+    /// How the module is split; `None` if it is not.
     pub(in crate::nets) fn split(&self, module: &str) -> Option<Split> {
         let parallel = &self.env.groups.tensor;
         if parallel.group <= 1 {

@@ -6,7 +6,7 @@ use super::{Cx, Stage};
 use crate::tape::{Scope, Tensor};
 
 impl Cx {
-    /// Runs one stage's part of `forward`: what stands outside of it only gives shapes.
+    /// Runs one stage's part of `forward`: the rest only computes shapes.
     pub fn stage<T>(&self, stage: Stage, forward: impl FnOnce(&Self) -> T) -> T {
         if stage == Stage::WHOLE {
             return forward(self);
@@ -56,8 +56,8 @@ impl Cx {
         made
     }
 
-    /// Comes to the layers: those of the stage that runs, and the state they begin with.
-    /// `alike` says that each does what the others do.
+    /// Enters the list of layers: returns those of the running stage, and their input state.
+    /// `alike`: all layers do the same.
     pub(super) fn enter_layers(
         &self,
         layers: u64,

@@ -59,7 +59,7 @@ impl Stages {
         }
     }
 
-    /// Whether all layers were alike so far, so that stages between the ends with as many do the same.
+    /// Whether all layers so far were equal, so that inner stages with as many layers do the same.
     pub fn have_like_layers(&self) -> bool {
         !self.unlike.get()
     }

@@ -59,7 +59,7 @@ pub(super) enum EmbeddingScale {
     Tensor,
 }
 
-/// How a layer knows where a token stands.
+/// How a layer encodes positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Positions {
     Rotary(Rope),
@@ -183,7 +183,7 @@ pub(super) struct Mlp {
     pub form: MlpForm,
     pub bias: bool,
     pub activation: Activation,
-    /// The mixture of experts that stands in the MLP's place.
+    /// The mixture of experts that replaces the MLP.
     pub experts: Option<Experts>,
     /// Hidden states are `[tokens, hidden]` within it (OPT).
     pub flattens_tokens: bool,

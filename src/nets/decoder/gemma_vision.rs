@@ -15,7 +15,7 @@ struct Gemma3 {
     vision: VisionModel,
     text: Decoder,
     projector: Projector,
-    /// How many patches lie along the side of a square whose mean is a token.
+    /// Patches along the side of a square whose mean is a token.
     square: u64,
 }
 

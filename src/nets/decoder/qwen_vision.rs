@@ -17,16 +17,16 @@ pub(super) struct VisionTransformer {
     layers: u64,
     heads: u64,
     ffn: u64,
-    /// How wide what comes out is.
+    /// The output width.
     out: u64,
     patch: u64,
     /// How many frames a patch has.
     frames: u64,
-    /// How many patches lie along the side of a square that becomes one token.
+    /// Patches along the side of a square that becomes one token.
     merge: u64,
-    /// How many patches lie along an image's side.
+    /// Patches along an image's side.
     side: u64,
-    /// Qwen2.5: how many patches lie along a window's side, and the layers that see whole images.
+    /// Qwen2.5: patches along a window's side, and the layers with global attention.
     window: Option<(u64, Vec<u64>)>,
 }
 
@@ -157,7 +157,7 @@ impl VisionTransformer {
         let along = self.side.div_ceil(window);
         let total = images.saturating_mul(along).saturating_mul(along);
         if total as usize > MOST_PIECES * MOST_PIECES {
-            // As many whole ones as there is room for: only their sum and the size of one matter by then.
+            // As many complete windows as fit: only their total and the size of one matter.
             return vec![window * window; MOST_PIECES + 1];
         }
         let cut = |i: u64| window.min(self.side - i * window);
@@ -300,7 +300,7 @@ impl VisionBlock {
         let [whole, ..] = all;
         let [rows, heads, d] = [0, 1, 2].map(|at| whole.size(at));
         let first = self.pieces.first().copied().unwrap_or(rows).max(1);
-        // Flash attention is told the bounds instead.
+        // Flash attention takes the bounds instead.
         let flash = cx.env.training.attention == Attention::Flash2;
         if flash || self.pieces.len() > MOST_PIECES {
             let piece = if !flash && rows.is_multiple_of(first) {

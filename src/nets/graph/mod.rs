@@ -53,7 +53,7 @@ pub fn of_length(graph: Rc<Graph>, length: Option<(&'static str, u64)>) -> Box<d
 #[derive(Debug)]
 struct Recorded {
     graph: Rc<Graph>,
-    /// The size that stands for the length, by its name.
+    /// The name of the size that is the length.
     length: Option<(&'static str, u64)>,
     /// The batch and the length of the batch made last.
     sizes: Cell<(u64, u64)>,

@@ -25,7 +25,7 @@ impl Held {
         }
     }
 
-    pub fn trains(&self) -> bool {
+    pub fn is_trainable(&self) -> bool {
         matches!(self, Self::Param(param) if param.trainable)
     }
 }
@@ -80,7 +80,7 @@ fn declare(cx: &Cx, modules: &[String], declared: &Declared) -> Held {
     made(cx, name, declared)
 }
 
-/// Names of parameters that stand in paths as they are; others are told as modules of one.
+/// Names of parameters that appear in paths unchanged; others are shown as modules with one parameter.
 const KNOWN: &[&str] = &[
     "weight",
     "bias",

@@ -28,7 +28,7 @@ struct Linears {
     nodes: BTreeSet<u32>,
 }
 
-/// One run of an item of a list of alike modules.
+/// One run of an item of a list of equal modules.
 #[derive(Debug)]
 pub(super) struct Layer {
     pub region: Region,

@@ -16,7 +16,7 @@ pub struct Graph {
     /// What of it is not in the recording, in words.
     pub leaves_out: Vec<String>,
     pub(super) params: Vec<Declared>,
-    /// Lists of alike modules.
+    /// Lists of equal modules.
     pub(super) layers: Vec<Row>,
     pub(super) programs: Vec<Rc<Program>>,
 }
@@ -179,7 +179,7 @@ pub(super) struct Type {
     pub bytes: Spans,
 }
 
-/// The memory that a tensor lies in.
+/// The memory of a tensor.
 #[derive(Debug)]
 pub(super) enum Spans {
     /// Its elements alone.
@@ -217,13 +217,13 @@ pub(super) enum Instruction {
         inputs: Values,
         made: Values,
     },
-    /// The last Python reference to this memory goes.
+    /// The last Python reference to this memory is dropped.
     Free(u32),
     Save {
         save: u32,
         value: Value,
     },
-    /// The node that held it is gone.
+    /// The node that held it is freed.
     Unsave(u32),
     Unpack {
         slot: u32,
@@ -238,7 +238,7 @@ pub(super) enum Instruction {
 pub(super) struct Node {
     pub edges: SmallVec<[Edge; 2]>,
     pub saves: SmallVec<[u32; 4]>,
-    /// The memory its incoming gradients lie in.
+    /// The memory of its incoming gradients.
     pub incoming: SmallVec<[Option<u32>; 2]>,
     pub steps: Vec<Instruction>,
     pub outgoing: SmallVec<[Option<Gradient>; 2]>,

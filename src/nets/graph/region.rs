@@ -1,17 +1,17 @@
-//! Modules as stretches of a recorded forward pass: what goes into each, and what comes out.
+//! Modules as ranges of a recorded forward pass, with their inputs and outputs.
 
 use std::ops::Range;
 
 use super::program::{Edge, Instruction, Instructions, Value};
 
-/// Where a gradient goes: a node and which of its outputs it is of.
+/// The destination of a gradient: a node and the number of its output.
 pub(super) type Output = (u32, u32);
 
 /// A module's call: the steps between its first operation and its last.
 #[derive(Debug)]
 pub(super) struct Region {
     pub steps: Range<usize>,
-    /// Memory that is there before and that it is given, parameters aside.
+    /// Inputs: memory that exists before, parameters aside.
     pub inputs: Vec<Value>,
     /// Memory that it makes and that is used after it.
     pub outputs: Vec<Value>,
@@ -23,7 +23,7 @@ pub(super) struct Region {
     pub made: Vec<u32>,
     pub saves: Vec<u32>,
     pub nodes: Vec<u32>,
-    /// Memory from before it that goes while it runs.
+    /// Earlier memory that is freed while it runs.
     pub freed: Vec<u32>,
 }
 

@@ -8,7 +8,7 @@ use super::{REDUCE_SCATTER, State};
 use crate::tape::{DType, PostAccumulateGradHook, Scope, Stream, Tensor};
 
 impl State {
-    /// Gradients that are reduced in another type than they come in go into their sums as soon as they are there.
+    /// Gradients that are reduced in another dtype than their own are added to their sums as they arrive.
     pub(super) fn hook(self: &Rc<Self>) {
         let Some(dtype) = self.policy.reduce else {
             return;
@@ -30,7 +30,7 @@ impl State {
         }
     }
 
-    /// Inputs are cast, the group is gathered, and its gradients are reduced once those of its inputs are there.
+    /// Inputs are cast, the group is gathered, and its gradients are reduced once those of its inputs have arrived.
     pub(super) fn pre_forward(
         self: &Rc<Self>,
         at: usize,
@@ -184,12 +184,12 @@ impl State {
         }
     }
 
-    /// Where among the forwards of this pass a group stands.
+    /// The position of a group among the forwards of this pass.
     pub(super) fn last_of(&self, at: usize) -> Option<usize> {
         self.order.borrow().iter().rposition(|group| *group == at)
     }
 
-    /// Reduces the gradients of a group that has run backward, or keeps them whole.
+    /// Reduces the gradients of a group that has run backward, or keeps them unreduced.
     pub(super) fn post_backward(&self, group: &ParamGroup) {
         group.waiting.set(false);
         group.in_backward.set(false);

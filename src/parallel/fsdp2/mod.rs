@@ -37,7 +37,7 @@ struct State {
     world: World,
     policy: MixedPrecision,
     wrap: Wrap,
-    /// Adapters stand around the model, so that its final norm is not found.
+    /// Adapters wrap the model, so that its final norm is not found.
     adapters: bool,
     /// The stream of its all-gathers.
     gathers_on: Stream,
@@ -69,7 +69,7 @@ struct State {
 struct Module {
     role: Role,
     scope: Scope,
-    /// The row of equal layers that it stands for.
+    /// The row of equal layers that it represents.
     fold: Option<Fold>,
 }
 
@@ -336,7 +336,7 @@ impl Wrapper for FullyShard {
         let fsdp = &self.state;
         for group in fsdp.groups_of(stage) {
             if !group.is_unsharded() {
-                // Asked for from outside, it is done where the program computes.
+                // An explicit unshard runs on the compute stream.
                 fsdp.gather(&group, Stream::COMPUTE);
             }
         }
@@ -349,7 +349,7 @@ impl Wrapper for FullyShard {
         }
     }
 
-    /// `FSDPState.finalize_backward`: what backward kept whole is reduced, from the last module to the root.
+    /// `FSDPState.finalize_backward`: gradients that backward kept unreduced are reduced, from the last module to the root.
     fn reduce_stage(&self, stage: Scope) {
         let fsdp = &self.state;
         fsdp.reduces.set(true);

@@ -45,7 +45,7 @@ impl Pipeline {
         self.alternating(self.most_in_flight(), self.micro_batches)
     }
 
-    /// Two micro-batches in flight stand for more: of these the first makes the gradients, the second adds to them, and a third
+    /// Two micro-batches in flight represent more: of these the first makes the gradients, the second adds to them, and a third
     /// shows a forward with gradients present. The last stage has one in flight, and keeps something of each.
     ///
     /// The third's backward adds to the gradients as the second's does, with one micro-batch fewer in flight: it never reaches the peak.

@@ -79,7 +79,7 @@ impl Pipeline {
         }
     }
 
-    /// This rank's passes: those that are one action stand together.
+    /// This rank's passes, those of one action together.
     fn passes(&self) -> Vec<Vec<Compute>> {
         let compute = |action: Action| match action {
             Action::Forward(chunk) => Some(vec![Compute::Forward(chunk)]),
@@ -181,7 +181,7 @@ mod tests {
         }
     }
 
-    /// How long the whole takes.
+    /// The total time.
     fn length(timetable: &[Vec<TimedPass>]) -> f64 {
         let ends = timetable.iter().flatten().map(|pass| pass.end);
         ends.fold(0.0, f64::max)

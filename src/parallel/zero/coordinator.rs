@@ -20,7 +20,7 @@ pub(super) struct Limits {
     pub reuse: u64,
     /// Parameters no larger are never divided.
     pub persistence: u64,
-    /// Where parameters are gathered: alongside the computation, if communication overlaps with it (`overlap_comm`).
+    /// The stream of the gathers: a side stream if communication overlaps with computation (`overlap_comm`).
     pub stream: Stream,
     /// Shards are on the host, and sent to the device to be gathered.
     pub from_host: bool,
@@ -65,7 +65,7 @@ pub(super) struct Coordinator {
     pub(super) tape: Tape,
     pub(super) limits: Limits,
     pub(super) ranks: u64,
-    /// The parameters, the module that each stands in, and whether it is there.
+    /// The parameters and their status.
     pub(super) params: Vec<(Rc<Param>, Status)>,
     /// This rank's part of each parameter within its group, where there is one (`ds_secondary_tensor`).
     pub(super) secondary: Vec<Option<Tensor>>,
@@ -141,7 +141,7 @@ impl Coordinator {
         if self.current == Some((module, pass)) {
             return;
         }
-        self.leave();
+        self.leave_module();
         match pass {
             Pass::Forward => {
                 self.counted.insert(module, self.tape.grad_enabled());
@@ -166,7 +166,7 @@ impl Coordinator {
     }
 
     /// The current module is finished. DeepSpeed does not notice the end of its backward if its last forward was without gradients.
-    pub fn leave(&mut self) {
+    pub fn leave_module(&mut self) {
         let Some((module, pass)) = self.current.take() else {
             return;
         };
@@ -181,7 +181,7 @@ impl Coordinator {
     /// The same, if it is this module's forward.
     pub fn leave_forward(&mut self, module: Scope) {
         if self.current == Some((module, Pass::Forward)) {
-            self.leave();
+            self.leave_module();
         }
     }
 
@@ -192,7 +192,7 @@ impl Coordinator {
 
     /// A layer's backward begins.
     pub fn enter_layer_backward(&mut self, layer: Scope) {
-        self.leave();
+        self.leave_module();
         self.leave_layer();
         self.layer = Some(layer);
     }
@@ -269,7 +269,7 @@ impl Coordinator {
         self.trace == Trace::Complete && self.step < self.order.modules.len()
     }
 
-    /// Gathers each parameter by itself; the one before goes once the next is there.
+    /// Gathers the parameters one by one; each is freed once the next is gathered.
     pub fn gather_for_export(&self) {
         let mut before = None;
         for (at, (param, _)) in self.params.iter().enumerate() {
@@ -305,9 +305,9 @@ impl Coordinator {
         self.release_in_flight();
     }
 
-    /// The end of a backward: whatever is there goes (`release_backward_leftovers`, `partition_all_parameters`).
+    /// The end of a backward: everything gathered is released (`release_backward_leftovers`, `partition_all_parameters`).
     pub fn end(&mut self) {
-        self.leave();
+        self.leave_module();
         self.leave_layer();
         self.give_back();
         self.active.fill(false);
@@ -321,7 +321,7 @@ impl Coordinator {
 
     /// `reset_step`: a model begins its forward, and the pass before, which may have had a backward, is finished.
     pub fn reset(&mut self) {
-        self.leave();
+        self.leave_module();
         self.give_back();
         self.release_in_flight();
         self.trace = match self.trace {
@@ -339,7 +339,7 @@ impl Coordinator {
         self.available = 0;
     }
 
-    /// Parameters that are never divided stay whole from one step to the next (`persistent_parameters`).
+    /// Small parameters stay gathered from step to step (`persistent_parameters`).
     pub fn gather_persistent(&mut self) {
         for at in 0..self.params.len() {
             if self.persists(at) && self.is_missing(at) {

@@ -112,7 +112,7 @@ impl Coordinator {
         }
     }
 
-    /// A buffer's parameters are copied out together; it goes once the last of them has been waited for.
+    /// A buffer's parameters are copied out together; it is freed once the last of them has been waited for.
     pub(super) fn wait(&mut self, at: usize) {
         let Some((_, status)) = self.params.get_mut(at) else {
             return;
@@ -184,7 +184,7 @@ impl Coordinator {
         }
     }
 
-    /// `_clean_inflight_param_registry`: what was gathered ahead and not used goes.
+    /// `_clean_inflight_param_registry`: what was prefetched and not used is freed.
     pub(super) fn release_in_flight(&mut self) {
         for at in 0..self.params.len() {
             let status = self.params.get(at).map(|(_, status)| status);
@@ -195,7 +195,7 @@ impl Coordinator {
         }
     }
 
-    /// `_partition`: a parameter that is whole is divided again.
+    /// `_partition`: a gathered parameter is partitioned again.
     pub(super) fn partition(&mut self, at: usize) {
         if matches!(self.params.get(at), Some((_, Status::Available { .. }))) {
             self.keep_secondary(at);

@@ -1,4 +1,4 @@
-//! Stages 1 and 2 (deepspeed/runtime/zero/stage_1_and_2.py): weights stay whole, states are divided, and at stage 2 gradients
+//! Stages 1 and 2 (deepspeed/runtime/zero/stage_1_and_2.py): weights stay unsharded, states are divided, and at stage 2 gradients
 //! are too.
 
 use crate::units::RoundUp;
@@ -31,7 +31,7 @@ struct State {
     bucket: RefCell<Bucket>,
     /// The gradients of this rank's parameters, one behind another.
     in_partition: RefCell<Option<Tensor>>,
-    /// Gradients of this rank's parameters, whole, by their groups: summed over micro-batches (`all_grad_tensors`).
+    /// Complete gradients of this rank's parameters, by their groups: summed over micro-batches (`all_grad_tensors`).
     averaged: RefCell<Vec<Pieces>>,
     /// Those of later groups while the first is stepped: groups go one after the other, and share the memory behind their gradients.
     stepping: RefCell<Vec<Pieces>>,

@@ -28,7 +28,7 @@ pub(super) struct State {
     pub(super) config: Config,
     pub(super) params: RefCell<Vec<Rc<Param>>>,
     pub(super) coordinator: RefCell<Option<Coordinator>>,
-    /// Where the models stand that it is around.
+    /// The scopes of the models that it wraps.
     pub(super) roots: RefCell<Vec<Scope>>,
     /// The head whose weight code in the model's own forward takes: from then on an external parameter of the model, which is there
     /// from its beginning (`register_external_parameter`).
@@ -139,8 +139,8 @@ impl Wrapper for ZeroParameters {
         self.state.take(weight)
     }
 
-    /// The gradient that comes to a trained weight shows where its module's backward begins; that of frozen ends has to be
-    /// told (`_register_pre_backward_hook`).
+    /// The gradient of a trained weight shows where its module's backward begins; for frozen ends that needs
+    /// a hook (`_register_pre_backward_hook`).
     fn module(&self, role: Role, scope: Scope, inputs: Vec<Tensor>, run: &Forward) -> Vec<Tensor> {
         let zero = &self.state;
         match role {
@@ -259,7 +259,7 @@ impl State {
         }
     }
 
-    /// A whole model runs forward, with which a pass begins (`_start_of_forward_hook`). What is external to its modules stays to its
+    /// The model runs forward, with which a pass begins (`_start_of_forward_hook`). What is external to its modules stays to its
     /// end, and to that of the backward where one is known to come.
     fn called(self: &Rc<Self>, scope: Scope, inputs: Vec<Tensor>, run: &Forward) -> Vec<Tensor> {
         if self.tape.declaring() {
@@ -279,7 +279,7 @@ impl State {
         };
         let trains = outputs.iter().any(Tensor::requires_grad);
         self.coordinate(|coordinator| {
-            coordinator.leave();
+            coordinator.leave_module();
             if !(trains && coordinator.trace_continues()) {
                 coordinator.give_back();
             }
@@ -303,14 +303,14 @@ impl State {
         if !self.tape.declaring() {
             self.external.set(Some(weight.scope));
             self.coordinate(|coordinator| {
-                coordinator.leave();
+                coordinator.leave_module();
                 coordinator.hold(weight.scope);
             });
         }
         weight.tensor()
     }
 
-    /// A layer runs forward. Where weights are frozen, its backward has to be told for them: of what its second forward fetches for a
+    /// A layer runs forward. Where weights are frozen, a hook marks its backward: of what its second forward fetches for a
     /// checkpoint, the frozen stay as long as it lasts. The first layer's input requires a gradient where a checkpoint needs one, even
     /// in a pass without gradients (`enable_input_require_grads`).
     fn layer(self: &Rc<Self>, scope: Scope, inputs: Vec<Tensor>, run: &Forward) -> Vec<Tensor> {

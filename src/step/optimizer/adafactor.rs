@@ -43,7 +43,7 @@ pub fn torch(tape: &Tape, params: &[Rc<Param>], states: &[Vec<Tensor>]) {
             drop(square.replace(data.empty_like("mul", dtype)));
             data.empty_like("clone", dtype)
         };
-        // `update` is `var_estimate` changed in place: the old one goes when both names are bound again.
+        // `update` is `var_estimate` changed in place: the old one is freed when both names are rebound.
         norm(update.insert(estimate));
         at += 1;
     });

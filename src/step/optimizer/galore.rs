@@ -61,7 +61,7 @@ fn stepped_in(tape: &Tape, param: &Param) -> Layout {
     }
 }
 
-/// Two moments; those of a projected parameter are of low rank, and stand behind its projector.
+/// Two moments; those of a projected parameter are of low rank, and follow its projector.
 fn moments(
     tape: &Tape,
     param: &Param,
@@ -114,7 +114,7 @@ pub fn decomposed_states(tape: &Tape, param: &Param) -> Vec<Tensor> {
     })
 }
 
-/// `GaLoreAdamW.step`: plain tensors first, as its parameter groups stand.
+/// `GaLoreAdamW.step`: plain tensors first, in the order of its parameter groups.
 pub fn step(step: &mut Step) {
     let tape = step.tape;
     let [low, plain] = groups(step);
@@ -129,7 +129,7 @@ pub fn step(step: &mut Step) {
     tape.each(&low, |param| {
         let dtype = param.data.dtype();
         let [layout, _] = low_rank(param, RANK);
-        // `grad` is the whole one again.
+        // `grad` is the full one again.
         drop(names[2].take());
         if step.first {
             decomposed(tape, param);
@@ -177,7 +177,7 @@ pub fn apollo(step: &mut Step, rank: u64) {
         let dtype = param.data.dtype();
         let [layout, _] = low_rank(param, rank);
         let part = |op| tape.empty_as(op, layout, dtype);
-        // `grad` is the whole one again.
+        // `grad` is the full one again.
         drop(names[2].take());
         let projector = step.first.then(|| drawn(tape, param, rank));
         drop(names[2].replace(part("matmul")));

@@ -12,7 +12,7 @@ pub fn single(tape: &Tape, params: &[Rc<Param>]) {
     let mut update: Option<Tensor> = None;
     tape.each(params, |param| {
         let momentum = like(param);
-        // `update` of the round before goes when `grad.lerp` takes its name.
+        // The previous `update` is freed when `grad.lerp` is bound to its name.
         drop(update.replace(momentum));
         let (n, m) = (param.data.size(0), param.data.size(1));
         let small = n.min(m);

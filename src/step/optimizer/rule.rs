@@ -38,7 +38,7 @@ pub enum StateInit {
     AtConstruction,
     /// The first step makes all of them before it does anything else.
     InFirstStep,
-    /// The first step makes each parameter's when its loop comes to it.
+    /// The first step makes each parameter's as its loop reaches it.
     InLoop,
 }
 

@@ -13,7 +13,7 @@ use crate::scenario::Optimizer;
 /// A loop over tensors like Adam's: twelve small functions for each.
 const LOOP: Work = Work::each(20.0, 12);
 
-/// The rule of an optimizer. Reads and writes were counted in its file, unless `LOOP` stands for them.
+/// The rule of an optimizer. Reads and writes were counted in its file, unless `LOOP` is given.
 pub const fn rule(optimizer: Optimizer) -> Rule {
     match optimizer {
         // torch/optim/adam.py: `mul_`, `lerp_`, `mul_`, `addcmul_`, `sqrt`, `div_`, `add_` and `addcdiv_` over lists.

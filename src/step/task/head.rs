@@ -43,8 +43,8 @@ pub fn fp32_logits(cx: &Cx, model: &dyn LanguageModel, rows: Rows) -> Tensor {
     returned(cx, logits)
 }
 
-/// `_fused_forward` of TRL (trl/trainer/utils.py): log-probabilities `[B, S - 1]` of the next tokens. Only rows with a label, of
-/// which there are so many, are projected, in tiles.
+/// `_fused_forward` of TRL (trl/trainer/utils.py): log-probabilities `[B, S - 1]` of the next tokens. Only the `labelled`
+/// rows are projected, in tiles.
 fn fused(cx: &Cx, model: &dyn LanguageModel, rows: Rows, labelled: u64) -> Tensor {
     called(cx, rows, &|| {
         let last_hidden_state = model.hidden(cx, rows.ids, rows.mask, None);

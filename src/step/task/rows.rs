@@ -4,7 +4,7 @@ use crate::nets::{Cx, TokenMask};
 use crate::scenario::Data;
 use crate::tape::{DType, Tensor};
 
-/// Token ids `[B, S]` with what goes with them, as collators make them: labels or a mask of the completion, and the attention
+/// Token ids `[B, S]` with the collator's other tensors: labels or a mask of the completion, and the attention
 /// mask, or position ids where samples are adjacent in one row.
 pub fn batch(cx: &Cx, data: &Data, rows: u64) -> Vec<Tensor> {
     let shape = if data.packing {

@@ -56,7 +56,7 @@ fn passes(cx: &Cx, model: &dyn LanguageModel, what: Sample) -> (Tensor, Vec<Tens
         kept.push(names[0].clone());
     }
     cache.next_pass();
-    // One token comes of the pass over the prompt; the last token sampled is not passed.
+    // The pass over the prompt yields one token; the last token sampled is not passed.
     let passes = what.completion.saturating_sub(1);
     let mut passed = 0;
     while passed < passes {

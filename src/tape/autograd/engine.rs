@@ -137,7 +137,7 @@ impl Tape {
 const READY: usize = 32;
 
 impl Edge {
-    /// A gradient that is there before any other.
+    /// Adds a gradient before any other arrives.
     pub(super) fn wait_with(&self, gradient: Tensor) {
         add_to_buffer(self, gradient);
     }

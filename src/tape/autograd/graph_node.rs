@@ -27,7 +27,7 @@ impl GraphNode {
 }
 
 impl GradientEdge {
-    /// A gradient that is there before any other.
+    /// Adds a gradient before any other arrives.
     pub(in crate::tape) fn wait_with(&self, gradient: Tensor) {
         self.0.wait_with(gradient);
     }

@@ -59,7 +59,7 @@ fn items(values: &[Value]) -> Vec<Item> {
     all
 }
 
-/// `dp_knapsack`: what is not saved where as much work as fits into the budget is; sizes are in ten-thousandths of `whole`.
+/// `dp_knapsack`: the operations to recompute when the budget is filled with the most work; sizes are in ten-thousandths of `whole`.
 fn recomputed(items: &[Item], budget: f64, whole: f64) -> BTreeSet<usize> {
     const PARTS: f64 = 10_000.0;
     let part = |share: f64| (share * PARTS).round_ties_even().max(0.0) as usize;

@@ -24,7 +24,7 @@ pub(in crate::tape) struct Value {
     pub must_recompute: bool,
     /// Backward reads it.
     pub saved: bool,
-    /// A kernel that is not generated reads it in backward, so that it has to lie in memory.
+    /// A kernel that is not generated reads it in backward, so that it needs memory.
     pub must_materialize: bool,
     /// Compute-intensive or random: never recomputed (`is_compute_intensive`, `is_random`).
     pub never_recompute: bool,
@@ -33,7 +33,7 @@ pub(in crate::tape) struct Value {
     pub flops: f64,
 }
 
-/// What is not computed again besides (`MinCutOptions`).
+/// What else is never recomputed (`MinCutOptions`).
 #[derive(Clone, Copy)]
 pub(super) struct MinCutOptions {
     /// What is used far apart.
@@ -196,7 +196,7 @@ fn first_unfusible(values: &[Value], users: &[Vec<usize>], from: &[usize], last:
 /// The distance of what backward does not need.
 const FAR: i32 = 1_000_000_000;
 
-/// How many values lie between each and backward.
+/// The distance of each value from backward.
 fn distances(values: &[Value], users: &[Vec<usize>]) -> Vec<i32> {
     let mut distances = vec![FAR; values.len()];
     for i in (0..values.len()).rev() {

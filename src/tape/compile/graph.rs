@@ -21,10 +21,10 @@ pub(in crate::tape) struct Operation<'a> {
     pub external: bool,
     pub flops: f64,
     /// A checkpoint around it computes it again.
-    pub again: bool,
+    pub recompute: bool,
 }
 
-/// What stands for a node of a compiled region's backward.
+/// How a node of backward is compiled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::tape) enum Compiled {
     /// It is not compiled.
@@ -103,7 +103,7 @@ impl Graph {
             reads,
             external,
             flops,
-            again,
+            recompute,
         } = operation;
         self.operations += 1;
         let operation = self.operations;
@@ -130,7 +130,7 @@ impl Graph {
             self.values.push(Value {
                 bytes: made.bytes,
                 inputs,
-                must_recompute: again,
+                must_recompute: recompute,
                 recomputable: !external && !KEPT_OPS.contains(&made.op),
                 never_recompute: external || RANDOM_OPS.contains(&made.op),
                 // Values of one kernel of a library go together; a generated one can be divided.
@@ -145,7 +145,7 @@ impl Graph {
         }
     }
 
-    /// What a cut keeps of the graph, of whose storages the region made so many.
+    /// The plan of a cut; `made` counts the region's storages.
     pub fn plan(self, cut: &[bool], made: usize) -> Plan {
         let is_kept = |place: usize| cut.get(place).copied().unwrap_or(false);
         let mut kept = vec![false; made];

@@ -1,5 +1,5 @@
 //! `torch.compile`: a region of the program is traced as a graph, what it saves for backward is the smallest cut of that graph
-//! (`cut`), and chains of element-wise operations become one kernel, so that what lies between them never has memory.
+//! (`cut`), and chains of element-wise operations become one kernel, so that their intermediates never have memory.
 //!
 //! The region runs twice. First it is traced: operations only note what they read and make. Then it runs with the cut known:
 //! a value that a generated kernel makes is *deferred* until a kernel that is not generated reads it, and holds what it is
@@ -127,6 +127,7 @@ impl Tape {
     /// The region as graphs, and what of them is kept.
     fn trace_region(&self, body: &dyn Fn() -> Vec<Tensor>, budget: f64) -> Vec<Plan> {
         let core = &self.0;
+        core.compiler.is_used.set(true);
         let outer = core.compiler.region.replace(Some(Region {
             budget,
             ..Region::default()

@@ -32,7 +32,7 @@ impl Drop for StorageRef {
 }
 
 impl Core {
-    /// The last holder of a storage is gone: whether it never had memory.
+    /// Whether a storage whose last holder is dropped never had memory.
     pub(in crate::tape) fn is_unallocated(&self, storage: u32) -> bool {
         let sources = self.compiler.deferred_values.borrow_mut().remove(&storage);
         sources.is_some()
@@ -58,6 +58,9 @@ impl Core {
 
     /// A fused kernel reads a tensor.
     pub(in crate::tape) fn note_read(self: &Rc<Self>, tensor: &Tensor) {
+        if !self.compiler.is_used.get() {
+            return;
+        }
         let Some(storage) = tensor.storage_id() else {
             return;
         };
@@ -133,7 +136,7 @@ impl Tensor {
         let Some(core) = tensors.first().map(|tensor| tensor.core()) else {
             return;
         };
-        if core.compiler.region.borrow().is_none() {
+        if !core.compiler.is_used.get() || core.compiler.region.borrow().is_none() {
             return;
         }
         for tensor in tensors {
@@ -145,6 +148,9 @@ impl Tensor {
     }
 
     pub(in crate::tape) fn is_deferred(&self) -> bool {
+        if !self.core().compiler.is_used.get() {
+            return false;
+        }
         let put_off = self.core().compiler.deferred_values.borrow();
         self.storage_id()
             .is_some_and(|storage| put_off.contains_key(&storage))
@@ -166,7 +172,10 @@ impl Tensor {
 
     /// Gives it memory, if that was deferred.
     pub(in crate::tape) fn allocate_deferred(&self) {
-        if let Some(storage) = self.storage_id() {
+        if let Some(storage) = self
+            .storage_id()
+            .filter(|_| self.core().compiler.is_used.get())
+        {
             self.core().allocate_deferred(storage);
         }
     }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::budget;
 use super::cut::Value;
 
-/// The cuts of recent graphs: layers that are alike, and passes, have the same.
+/// The cuts of recent graphs: equal layers and passes have the same.
 #[derive(Default)]
 pub(in crate::tape) struct Cuts(VecDeque<Cut>);
 
@@ -21,7 +21,7 @@ impl Cuts {
     /// Which values of a graph are kept.
     pub(super) fn of(&mut self, values: &[Value], budget: f64) -> Rc<[bool]> {
         const RECENT: usize = 4;
-        /// Larger graphs are of whole models, and are not kept here for their memory.
+        /// Larger graphs, of whole models, are not kept, to save memory.
         const MOST_VALUES: usize = 1 << 14;
         let Self(cuts) = self;
         let mut recent = cuts.iter();

@@ -6,7 +6,7 @@ use super::graph::{Compiled, Made, Operation};
 use crate::tape::core::Pass;
 use crate::tape::{Backward, Core, DType, Grads, Tensor};
 
-/// Operations that Inductor generates, besides those that announce themselves; all others are taken for a library's.
+/// Operations that Inductor generates, besides those that call `generates`; all others count as a library's.
 const GENERATED: [&str; 22] = [
     "arange",
     "avg_pool2d",
@@ -78,8 +78,11 @@ impl Core {
         waits
     }
 
-    /// A kernel of the operation under way does so much.
+    /// Adds the work of one kernel of the current operation.
     pub(in crate::tape) fn add_flops(&self, flops: f64) {
+        if !self.compiler.is_used.get() {
+            return;
+        }
         if let Some(region) = &mut *self.compiler.region.borrow_mut() {
             region.flops += flops;
         }
@@ -94,6 +97,9 @@ impl Core {
 
     /// The operation under way reads these; returns whether a library's kernel runs it.
     pub(in crate::tape) fn begin_operation(self: &Rc<Self>, inputs: &[&Tensor]) -> Compiled {
+        if !self.compiler.is_used.get() {
+            return Compiled::Not;
+        }
         let mut region = self.compiler.region.borrow_mut();
         let Some(region) = region.as_mut() else {
             return Compiled::Not;
@@ -109,6 +115,9 @@ impl Core {
     }
 
     pub(in crate::tape) fn end_operation(self: &Rc<Self>) {
+        if !self.compiler.is_used.get() {
+            return;
+        }
         let mut taken = self.compiler.region.borrow_mut();
         let Some(region) = taken.as_mut() else {
             return;
@@ -124,7 +133,7 @@ impl Core {
                     reads: &reads,
                     external,
                     flops,
-                    again: self.checkpoints(),
+                    recompute: self.checkpoints(),
                 };
                 graph.complete(&operation, &|storage| self.bytes_of(storage));
             }
@@ -149,6 +158,9 @@ impl Core {
 
     /// An element-wise kernel makes one value of others, perhaps outside of what has a history.
     pub(in crate::tape) fn fused_from(self: &Rc<Self>, inputs: &[&Tensor]) {
+        if !self.compiler.is_used.get() {
+            return;
+        }
         if self.compiler.region.borrow().is_none() {
             return;
         }
@@ -197,6 +209,9 @@ impl Core {
 
     /// What a new node of the graph is.
     pub(in crate::tape) fn compiled_as(&self) -> Compiled {
+        if !self.compiler.is_used.get() {
+            return Compiled::Not;
+        }
         match self.compiler.region.borrow().as_ref() {
             None => Compiled::Not,
             Some(region) if region.external => Compiled::External,
@@ -208,6 +223,9 @@ impl Core {
 impl Tensor {
     /// The same cast of this tensor a moment ago: a traced graph has equal ones once.
     pub(in crate::tape) fn cast_before(&self, dtype: DType) -> Option<Tensor> {
+        if !self.core().compiler.is_used.get() {
+            return None;
+        }
         let region = self.core().compiler.region.borrow();
         let storage = self.storage_id()?;
         let casts = &region.as_ref()?.casts;
@@ -218,6 +236,9 @@ impl Tensor {
     }
 
     pub(in crate::tape) fn remember_cast(&self, cast: &Tensor) {
+        if !self.core().compiler.is_used.get() {
+            return;
+        }
         const RECENT: usize = 4;
         let mut gone = None;
         if let (Some(region), Some(storage)) = (

@@ -42,6 +42,9 @@ impl Recomputed {
 impl Core {
     /// A tensor is saved for backward.
     pub(in crate::tape) fn pack_compiled(self: &Rc<Self>, tensor: &Tensor) -> Option<Recomputed> {
+        if !self.compiler.is_used.get() {
+            return None;
+        }
         let mut region = self.compiler.region.borrow_mut();
         let Some(region) = region.as_mut() else {
             return None;
@@ -63,7 +66,7 @@ impl Core {
                         reads: &region.reads,
                         external: region.external,
                         flops: region.flops,
-                        again: self.checkpoints(),
+                        recompute: self.checkpoints(),
                     };
                     graph.complete(&operation, &bytes_of);
                 } else {

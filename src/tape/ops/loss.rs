@@ -8,26 +8,20 @@ impl Tensor {
     /// which autocast runs in fp32.
     pub fn cross_entropy(&self, target: &Tensor) -> Tensor {
         let logs = self.log_softmax_as_is().pipe(Tensor::autocast_to_fp32);
-        let tape = logs.tape();
-        let loss = tape.empty("nll_loss", [0; 0], logs.dtype());
-        let total_weight = tape.empty("nll_loss", [0; 0], logs.dtype());
-        loss.from_op(&[&logs], |_| {
-            let kept = [logs.save(), target.save(), total_weight.save()];
-            borrowing(move |_| {
-                let logs = kept[0].unpack();
-                grads([Some(logs.map("nll_loss_backward"))])
-            })
-        })
+        logs.nll_loss(target, &[])
     }
 
     /// `F.nll_loss(self, target, reduction="none")` of logarithms: a number a row.
     pub fn nll_loss_unreduced(&self, target: &Tensor) -> Tensor {
-        let logs = self.autocast_to_fp32();
-        let tape = logs.tape();
-        let loss = tape.empty("nll_loss", [target.numel()], logs.dtype());
-        let total_weight = tape.empty("nll_loss", [0; 0], logs.dtype());
-        loss.from_op(&[&logs], |_| {
-            let kept = [logs.save(), target.save(), total_weight.save()];
+        self.autocast_to_fp32().nll_loss(target, &[target.numel()])
+    }
+
+    fn nll_loss(&self, target: &Tensor, shape: &[u64]) -> Tensor {
+        let tape = self.tape();
+        let loss = tape.empty("nll_loss", shape, self.dtype());
+        let total_weight = tape.empty("nll_loss", [0; 0], self.dtype());
+        loss.from_op(&[self], |_| {
+            let kept = [self.save(), target.save(), total_weight.save()];
             borrowing(move |_| {
                 let logs = kept[0].unpack();
                 grads([Some(logs.map("nll_loss_backward"))])

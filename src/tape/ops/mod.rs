@@ -17,6 +17,7 @@ mod dtensor;
 mod embedding;
 mod experts;
 mod fill;
+mod flash;
 mod float8;
 mod float8_eager;
 mod fused_head;

@@ -100,7 +100,7 @@ impl Replay {
         replay.output(cx)
     }
 
-    /// What forward returns. What neither a node nor a name holds goes now; what a name still holds goes with the graph.
+    /// What forward returns. What neither a node nor a variable holds is freed now; the rest is freed with the graph.
     fn output(&self, cx: &Cx) -> Output {
         let (value, node) = self.program.steps.loss;
         let mut forward = std::mem::take(&mut *self.forward.borrow_mut());
@@ -130,7 +130,7 @@ impl Replay {
         let params = self.graph.params.iter();
         let trained = |declared: &Declared| {
             let of_module = self.by_module && self.plan.holds(declared.slot);
-            !of_module && held(cx, declared).trains()
+            !of_module && held(cx, declared).is_trainable()
         };
         let frozen: Vec<u32> = params
             .filter(|declared| declared.role == Role::Trained && !trained(declared))

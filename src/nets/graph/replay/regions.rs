@@ -1,4 +1,4 @@
-//! Layers and linear modules of a recorded program, run as such: what stands around them sees their inputs and outputs.
+//! Layers and linear modules of a recorded program, run as such, so that wrappers see their inputs and outputs.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ use super::forward::{Forward, Kept};
 use crate::tape::{DType, Tensor};
 
 impl Replay {
-    /// An item of a list of layers: what stands around layers sees its inputs and outputs.
+    /// An item of a list of layers, whose inputs and outputs its wrapper sees.
     pub(super) fn layer(self: &Rc<Self>, cx: &Cx, layer: &Layer) {
         let tensors = self.inputs_of(&layer.region);
         let replay = self.clone();
@@ -61,7 +61,7 @@ impl Replay {
         self.passed(&forward, &region.before, &region.inputs, &seen)
     }
 
-    /// Tensors that go over a region's border: one for each gradient that comes back, then each piece of memory.
+    /// Tensors across a region's border: one for each returning gradient, then each piece of memory.
     fn passed(
         &self,
         forward: &Forward,

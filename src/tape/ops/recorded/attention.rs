@@ -1,9 +1,8 @@
 //! Fused attention: what its kernels take while they run.
 
 use super::super::super::Tensor;
-use super::super::attention::{
-    backward_scratch, efficient_forward_scratch, flash_backward_scratch, flash_splits,
-};
+use super::super::attention::{backward_scratch, efficient_forward_scratch};
+use super::super::flash::{flash_backward_scratch, flash_splits};
 use super::RecordedCall;
 
 impl RecordedCall<'_> {
