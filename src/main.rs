@@ -1,5 +1,5 @@
 //! The page's entry point.
 
 fn main() {
-    headroom::web::start();
+    headroom_web::start();
 }

@@ -37,7 +37,7 @@ impl Page {
         home.set_id("app");
         home.set_inner_html(r#"<p id="loading">Loading…</p>"#);
         document().body().unwrap().append_child(&home).unwrap();
-        headroom::web::start();
+        headroom_web::start();
         let page = Self(home);
         // The panels beneath the answer come when it has been painted.
         while page.0.query_selector("#answers slot").unwrap().is_some() {

@@ -1,0 +1,27 @@
+//! Fp16 autocast with a GradScaler.
+
+use super::{Cost, Group, Move, autocasts, has_bf16, with};
+use headroom_scenario::Precision;
+
+pub const MOVE: Move = Move {
+    id: "amp-fp16",
+    title: "fp16 autocast with a GradScaler",
+    group: Group::Precision,
+    what: "Runs matrix products in fp16, and keeps their inputs in fp16, over fp32 weights, with scaled losses.",
+    needs: "fp32 training on a GPU without bf16.",
+    cost: Cost::Results,
+    never_worse: false,
+    speed: "Much faster on tensor cores.",
+    quality: "Steps that overflow are skipped; some models (T5, some ViTs) overflow on every step.",
+    source: "arXiv 1710.03740; torch.amp.GradScaler",
+    caveat: "",
+    code: "torch.amp.GradScaler(\"cuda\")",
+    apply: |run| {
+        let fp32 = run.training.precision == Precision::Fp32 && !has_bf16(run) && autocasts(run);
+        fp32.then(|| {
+            with(run, |changed| {
+                changed.training.precision = Precision::AmpFp16;
+            })
+        })
+    },
+};

@@ -1,0 +1,29 @@
+//! Logits and cross-entropy in checkpointed chunks.
+
+use super::{Cost, Group, Move, with};
+use super::{language_model, own_loss};
+use headroom_scenario::LossKernel;
+
+pub const MOVE: Move = Move {
+    id: "chunked-head",
+    title: "logits and cross-entropy in checkpointed chunks",
+    group: Group::Loss,
+    what: "Logits exist for one chunk of tokens at a time and are recomputed in backward.",
+    needs: "A language model whose loss computes all logits at once.",
+    cost: Cost::Time,
+    never_worse: false,
+    speed: "The output projection runs twice.",
+    quality: "Identical up to rounding.",
+    source: "TRL trainer/sft_trainer.py (loss_type chunked), arXiv 2411.09009 for the idea",
+    caveat: "The model returns no logits, so metrics based on them need a pass of their own.",
+    code: "trl.SFTConfig(loss_type=\"chunked_nll\")",
+    apply: |run| {
+        let possible =
+            language_model(run) && own_loss(run) && run.training.loss == LossKernel::Library;
+        possible.then(|| {
+            with(run, |changed| {
+                changed.training.loss = LossKernel::ChunkedCheckpoint;
+            })
+        })
+    },
+};

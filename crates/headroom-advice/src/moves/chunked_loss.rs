@@ -1,0 +1,31 @@
+//! Cross-entropy in chunks.
+
+use super::{Cost, Group, Move, with};
+use super::{language_model, own_loss, scales_logits};
+use headroom_scenario::LossKernel;
+
+pub const MOVE: Move = Move {
+    id: "chunked-loss",
+    title: "cross-entropy in chunks",
+    group: Group::Loss,
+    what: "The logits exist once; their fp32 copies exist only for one chunk of tokens at a time.",
+    needs: "A language model whose loss computes all logits at once, and whose head neither scales nor caps them.",
+    cost: Cost::Free,
+    never_worse: false,
+    speed: "As fast as before.",
+    quality: "Identical up to rounding.",
+    source: "torchtune modules/loss/ce_chunked_output_loss.py",
+    caveat: "",
+    code: "torchtune.modules.loss.CEWithChunkedOutputLoss()",
+    apply: |run| {
+        let possible = language_model(run)
+            && own_loss(run)
+            && !scales_logits(run)
+            && run.training.loss == LossKernel::Library;
+        possible.then(|| {
+            with(run, |changed| {
+                changed.training.loss = LossKernel::ChunkedLoss;
+            })
+        })
+    },
+};

@@ -1,0 +1,28 @@
+//! Liger's norms, rotary embeddings and gated layers.
+
+use super::{Cost, Group, Move, with};
+use super::{has_liger, language_model, own_loss};
+use headroom_scenario::Kernels;
+
+pub const MOVE: Move = Move {
+    id: "liger-kernels",
+    title: "Liger's norms, rotary embeddings and gated layers",
+    group: Group::Kernels,
+    what: "Fused kernels that keep fewer tensors for backward than the library's Python code.",
+    needs: "A decoder that Liger has kernels for, trained on its own loss; a GPU that Triton supports.",
+    cost: Cost::Free,
+    never_worse: true,
+    speed: "Faster: fewer passes over memory.",
+    quality: "Identical up to rounding.",
+    source: "arXiv 2410.10989; Liger-Kernel ops/",
+    caveat: "",
+    code: "liger_kernel.transformers.apply_liger_kernel_to_llama(...)",
+    apply: |run| {
+        let possible = language_model(run)
+            && has_liger(run)
+            // In trainers after pre-training the same switch turns on another loss.
+            && own_loss(run)
+            && run.training.kernels != Kernels::Liger;
+        possible.then(|| with(run, |changed| changed.training.kernels = Kernels::Liger))
+    },
+};

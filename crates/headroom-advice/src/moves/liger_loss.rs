@@ -1,0 +1,29 @@
+//! Fused linear cross-entropy (Liger).
+
+use super::{Cost, Group, Move, with};
+use super::{language_model, own_loss};
+use headroom_scenario::LossKernel;
+
+pub const MOVE: Move = Move {
+    id: "liger-loss",
+    title: "fused linear cross-entropy (Liger)",
+    group: Group::Loss,
+    what: "The full logits never exist; gradients of the output projection are computed during forward, chunk by chunk.",
+    needs: "A language model whose loss computes all logits at once.",
+    cost: Cost::Free,
+    never_worse: false,
+    speed: "About as fast: the same products in smaller pieces.",
+    quality: "Identical up to rounding.",
+    source: "arXiv 2410.10989; Liger-Kernel ops/fused_linear_cross_entropy.py",
+    caveat: "The model returns no logits, so metrics based on them need a pass of their own.",
+    code: "liger_kernel.transformers.AutoLigerKernelForCausalLM",
+    apply: |run| {
+        let possible =
+            language_model(run) && own_loss(run) && run.training.loss == LossKernel::Library;
+        possible.then(|| {
+            with(run, |changed| {
+                changed.training.loss = LossKernel::LigerLinear;
+            })
+        })
+    },
+};

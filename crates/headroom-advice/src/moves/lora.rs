@@ -1,0 +1,26 @@
+//! LoRA on the attention layers, over a frozen bf16 base.
+
+use super::{Cost, Group, Move, with};
+use super::{adapted, attention_layers, has_bf16};
+use headroom_scenario::LowPrecision;
+
+pub const MOVE: Move = Move {
+    id: "lora",
+    title: "LoRA on the attention layers, over a frozen bf16 base",
+    group: Group::Adapters,
+    what: "Trains low-rank adapters; the base gets no gradients and no optimizer states.",
+    needs: "A network with known attention layers; a GPU with bf16.",
+    cost: Cost::Results,
+    never_worse: false,
+    speed: "Faster backward: no weight gradients.",
+    quality: "Often enough for fine-tuning, not for pre-training; use a learning rate about ten times higher.",
+    source: "arXiv 2106.09685; arXiv 2405.09673 (LoRA learns less and forgets less)",
+    caveat: "Most activations remain.",
+    code: "peft.get_peft_model(model, LoraConfig(...))",
+    apply: |run| {
+        let targets = attention_layers(run)?;
+        let plain = !run.training.qat && run.training.low_precision == LowPrecision::None;
+        (run.training.lora.is_none() && plain && has_bf16(run))
+            .then(|| with(run, |changed| adapted(changed, targets)))
+    },
+};

@@ -1,0 +1,25 @@
+//! Weights, gradients and states in bf16.
+
+use super::has_bf16;
+use super::{Cost, Group, Move, with};
+use headroom_scenario::Precision;
+
+pub const MOVE: Move = Move {
+    id: "bf16",
+    title: "weights, gradients and states in bf16",
+    group: Group::Precision,
+    what: "Weights, gradients and states take two bytes each: no fp32 copy of the weights.",
+    needs: "fp32 weights that are trained; a GPU with bf16.",
+    cost: Cost::Results,
+    never_worse: false,
+    speed: "Faster: the optimizer moves half the bytes.",
+    quality: "Updates smaller than 1/256 of a weight are lost: fine-tuning mostly tolerates it, long pre-training does not.",
+    source: "arXiv 2010.06192 (stochastic rounding and Kahan summation compensate); torchtune recipes train so by default",
+    caveat: "",
+    code: "model.to(torch.bfloat16)",
+    apply: |run| {
+        let wider = matches!(run.training.precision, Precision::Fp32 | Precision::AmpBf16);
+        (wider && run.training.lora.is_none() && has_bf16(run))
+            .then(|| with(run, |changed| changed.training.precision = Precision::Bf16))
+    },
+};

@@ -1,0 +1,51 @@
+//! QLoRA: adapters over a 4-bit base.
+
+use super::{Cost, Group, Move, with};
+use super::{
+    adapted, attention_layers, by_trl, copies, has_bf16, language_model, nvidia, own_loss,
+    quantisable,
+};
+use headroom_scenario::{Precision, Quantization};
+
+pub const MOVE: Move = Move {
+    id: "qlora",
+    title: "QLoRA: adapters over a 4-bit base",
+    group: Group::Adapters,
+    what: "The frozen base is stored in NF4 with double quantization; one matrix at a time is dequantized to bf16 while it is used.",
+    needs: "A language model with known attention layers; an NVIDIA GPU with bf16.",
+    cost: Cost::Results,
+    never_worse: false,
+    speed: "Slower: every matrix is dequantized in forward and in backward.",
+    quality: "As LoRA, with a little noise from the base.",
+    source: "arXiv 2305.14314; bitsandbytes",
+    caveat: "Merged weights are those of the quantized base.",
+    code: "BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type=\"nf4\", bnb_4bit_use_double_quant=True)",
+    apply: |run| {
+        let possible = run.training.quantization == Quantization::None
+            && language_model(run)
+            && !run.training.qat
+            && quantisable(run)
+            && has_bf16(run)
+            && nvidia(run)
+            && !copies(run);
+        if !possible {
+            return None;
+        }
+        let targets = match &run.training.lora {
+            Some(lora) => lora.targets.clone(),
+            None => attention_layers(run)?,
+        };
+        let kept = own_loss(run) || !by_trl(run);
+        Some(with(run, |changed| {
+            if changed.training.lora.is_none() {
+                adapted(changed, targets);
+            }
+            changed.training.precision = Precision::AmpBf16OnBf16;
+            changed.training.quantization = Quantization::Nf4Double;
+            // TRL makes adapters over four bits bf16 after PEFT has made them fp32.
+            if let Some(lora) = &mut changed.training.lora {
+                lora.fp32_adapters &= kept;
+            }
+        }))
+    },
+};

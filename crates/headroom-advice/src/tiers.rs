@@ -1,0 +1,148 @@
+//! Tiers: how full the GPU may be, from safe to maximum, each as a run that can be started.
+
+use super::allowed::Allowed;
+use super::goal::Goal;
+use super::ladder::{Ladder, ladder};
+use super::micro::{all, first_that_fits, with_batch};
+use headroom_core::estimate::time::StepTime;
+use headroom_core::estimate::{Estimate, Prediction, Unsupported, estimate, quick_peak};
+use headroom_scenario::Scenario;
+
+/// How full the GPU may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tier {
+    Safe,
+    Medium,
+    Aggressive,
+    Maximum,
+}
+
+impl Tier {
+    pub const ALL: [Self; 4] = [Self::Safe, Self::Medium, Self::Aggressive, Self::Maximum];
+
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Safe => "safe",
+            Self::Medium => "medium",
+            Self::Aggressive => "aggressive",
+            Self::Maximum => "maximum",
+        }
+    }
+
+    /// The part of the usable memory that the run may take.
+    pub const fn target(self) -> f64 {
+        match self {
+            Self::Safe => 0.70,
+            Self::Medium => 0.80,
+            Self::Aggressive => 0.90,
+            Self::Maximum => 0.98,
+        }
+    }
+
+    /// What it is for.
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Safe => "Leaves room for batches of varying length, evaluation and a desktop.",
+            Self::Medium => "Leaves room for fragmentation in a long run and a larger last batch.",
+            Self::Aggressive => "For batches of constant size on a GPU of their own.",
+            Self::Maximum => "No room for surprises: expect to run out of memory once.",
+        }
+    }
+
+    fn goal(self) -> Goal {
+        Goal::with_margin(1.0 - self.target())
+    }
+}
+
+/// A run for a tier.
+#[derive(Clone, Debug)]
+pub struct Variant {
+    pub tier: Tier,
+    /// The run with the largest micro-batch that stays within the target and keeps the effective batch; where not even one
+    /// sample does, the end of the ladder; `None` where that does not fit either.
+    pub scenario: Option<Scenario>,
+    /// Of that run, or of one sample at a time where nothing fits.
+    pub estimate: Estimate,
+    pub time: Option<StepTime>,
+    /// What had to be changed besides the micro-batch.
+    pub ladder: Option<Ladder>,
+}
+
+/// All four, reached by these moves alone.
+pub fn tiers(scenario: &Scenario, allowed: Allowed) -> Result<Vec<Variant>, Unsupported> {
+    let prediction = Prediction::new(scenario.clone());
+    Tier::ALL
+        .map(|tier| variant(&prediction, tier, allowed))
+        .into_iter()
+        .collect()
+}
+
+fn variant(prediction: &Prediction, tier: Tier, allowed: Allowed) -> Result<Variant, Unsupported> {
+    filled(prediction, tier, tier.goal().within(allowed))
+}
+
+/// The fullest run that meets the goal, whatever part of the card that is.
+pub(super) fn filled(
+    prediction: &Prediction,
+    tier: Tier,
+    goal: Goal,
+) -> Result<Variant, Unsupported> {
+    let scenario = prediction.scenario();
+    if let Some(found) = largest(scenario, prediction.estimate()?, goal)? {
+        return made(tier, found, None);
+    }
+    let ladder = ladder(scenario, goal)?;
+    match ladder.steps.last().filter(|_| ladder.fits) {
+        Some(last) => {
+            // The moves may have made room for more samples at once.
+            let found = largest(&last.scenario, &last.estimate, goal)?;
+            let found = found.unwrap_or_else(|| last.scenario.clone());
+            made(tier, found, Some(ladder))
+        }
+        None => Ok(Variant {
+            tier,
+            scenario: None,
+            estimate: estimate(&with_batch(scenario, 1))?,
+            time: None,
+            ladder: Some(ladder),
+        }),
+    }
+}
+
+fn made(tier: Tier, scenario: Scenario, ladder: Option<Ladder>) -> Result<Variant, Unsupported> {
+    let prediction = Prediction::new(scenario);
+    Ok(Variant {
+        tier,
+        estimate: prediction.estimate()?.clone(),
+        time: prediction.step_time().ok(),
+        scenario: Some(prediction.scenario().clone()),
+        ladder,
+    })
+}
+
+/// The scenario with the largest micro-batch that keeps the effective batch and meets the goal. What is allocated falls with the
+/// micro-batch; what the allocator reserves may not, so from the first that could fit on each is estimated in full.
+pub(super) fn largest(
+    scenario: &Scenario,
+    whole: &Estimate,
+    goal: Goal,
+) -> Result<Option<Scenario>, Unsupported> {
+    let sizes = all(scenario);
+    let allowance = goal.allowance(whole)?;
+    let could = |size| match quick_peak(&with_batch(scenario, size)) {
+        Ok(peak) => Ok(peak <= allowance),
+        // Smaller ones are more passes still: the answer is above.
+        Err(Unsupported::TooMuchWork) => Ok(true),
+        Err(other) => Err(other),
+    };
+    let Some(first) = first_that_fits(&sizes, could)? else {
+        return Ok(None);
+    };
+    for size in sizes.into_iter().filter(|size| *size <= first) {
+        let run = with_batch(scenario, size);
+        if goal.met_by(&run)? {
+            return Ok(Some(run));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,236 @@
+//! The one way from a case to the engine: its network, its machine and the runs that are asked of them.
+
+use std::rc::Rc;
+
+use super::{Unsupported, device, implementations, resume, software, vllm};
+use crate::nets::graph::Graph;
+use crate::nets::{self, Net, Sizes};
+use crate::parallel::World;
+use crate::step::{self, Detail, FEWEST_PASSES, Run, RunPlan};
+use crate::tape::Machine;
+use headroom_scenario::{Case, Checkpointing, Objective, Parallelism, Problem, Scenario};
+
+/// Training steps in a run from the start: the last is like all that follow.
+pub const STEPS: u32 = 3;
+
+/// A case's network on its machine, ready to run.
+pub(super) struct Engine<'a> {
+    scenario: &'a Scenario,
+    net: Box<dyn Net>,
+    machine: Machine,
+    world: World,
+    /// Bytes that vLLM takes on the same card.
+    vllm: u64,
+}
+
+impl<'a> Engine<'a> {
+    pub fn of(case: &Case<'a>) -> Result<Self, Unsupported> {
+        one_process(case)?;
+        Ok(Self {
+            scenario: case.scenario,
+            net: network(case)?,
+            machine: machine(case),
+            world: World::of_case(case),
+            vllm: vllm::taken(case),
+        })
+    }
+
+    /// The network, for questions that need no run.
+    pub fn net(&self) -> &dyn Net {
+        &*self.net
+    }
+
+    /// The first steps, and after them an evaluation and a resumed checkpoint where the scenario has them.
+    pub fn first_steps(&self, detail: Detail) -> Result<Run, Unsupported> {
+        self.run(RunPlan {
+            detail,
+            ..self.with_interludes(RunPlan::first_steps(STEPS))
+        })
+    }
+
+    /// The same, of as few micro-batches as show every state of the memory.
+    pub fn fewest_first_steps(&self, detail: Detail) -> Result<Run, Unsupported> {
+        self.run(RunPlan {
+            detail,
+            passes: FEWEST_PASSES,
+            ..self.with_interludes(RunPlan::first_steps(STEPS))
+        })
+    }
+
+    /// The first steps and nothing after them.
+    pub fn steps_alone(&self) -> Result<Run, Unsupported> {
+        self.run(RunPlan::first_steps(STEPS))
+    }
+
+    /// One step like all later ones, of as few passes as decide its peak.
+    pub fn peak_only_step(&self, detail: Detail) -> Result<Run, Unsupported> {
+        self.run(RunPlan {
+            peak_only: true,
+            ..self.steady(detail)
+        })
+    }
+
+    /// One step like all later ones.
+    pub fn steady_step(&self, detail: Detail) -> Result<Run, Unsupported> {
+        self.run(self.steady(detail))
+    }
+
+    fn steady(&self, detail: Detail) -> RunPlan {
+        let mut steady = RunPlan::steady_step(&self.scenario.training, self.machine);
+        if self.world.parallel.strategy == Parallelism::Zero3 {
+            // It learns the order of the modules in the first steps, and gathers ahead from the third.
+            steady.steps = STEPS;
+        }
+        RunPlan {
+            detail,
+            ..self.with_interludes(steady)
+        }
+    }
+
+    fn with_interludes(&self, steps: RunPlan) -> RunPlan {
+        RunPlan {
+            evaluation: self.scenario.runtime.eval_batch,
+            resumes: resume::on_device(self.scenario),
+            ..steps
+        }
+    }
+
+    /// Refused where it would take too long, before it is begun as far as that can be foreseen.
+    fn run(&self, plan: RunPlan) -> Result<Run, Unsupported> {
+        #[cfg(test)]
+        counting::count();
+        let Scenario { data, training, .. } = self.scenario;
+        let plan = RunPlan {
+            world: self.world,
+            vllm: self.vllm,
+            libraries: software::libraries(&self.scenario.stack),
+            ..plan
+        };
+        let run = step::run(&*self.net, data, training, self.machine, plan);
+        #[cfg(test)]
+        counting::count_made(&run.trace);
+        if run.trace.over_budget {
+            return Err(Unsupported::TooMuchWork);
+        }
+        Ok(run)
+    }
+}
+
+/// A checkpoint that runs backward within backward (`use_reentrant=True`) reaches `DataParallel`'s one reduction of all gradients
+/// once for every layer.
+fn one_process(case: &Case) -> Result<(), Unsupported> {
+    let Scenario {
+        parallel,
+        hardware,
+        training,
+        stack,
+        ..
+    } = case.scenario;
+    let copies = parallel.strategy == Parallelism::DataParallel && hardware.gpus > 1;
+    let checkpoints = training.checkpointing != Checkpointing::None;
+    if !copies || !checkpoints || !software::libraries(stack).reentrant {
+        return Ok(());
+    }
+    let expected = "ddp: reentrant checkpoints under DataParallel are not modelled";
+    let problem = Problem::new("parallel.strategy", parallel.strategy.id(), expected);
+    Err(Unsupported::Setting(problem))
+}
+
+/// The recorded model of a case that has one: a file's, or the catalogue's.
+pub(super) fn recorded(case: &Case) -> Option<Result<Rc<Graph>, Unsupported>> {
+    if let Some(network) = &case.scenario.model.network {
+        let graph = nets::graph::opened(network.recording()?);
+        return Some(graph.map_err(Unsupported::Recording));
+    }
+    let entry = case.model.filter(|entry| !entry.graph.is_empty())?;
+    let graph = nets::graph::shipped(entry.id);
+    Some(graph.ok_or(Unsupported::GraphAbsent(entry.id)))
+}
+
+fn network(case: &Case) -> Result<Box<dyn Net>, Unsupported> {
+    let (model, data) = (&case.scenario.model, &case.scenario.data);
+    let has_task = case.scenario.training.task.objective != Objective::Pretraining;
+    let recorded = recorded(case);
+    if has_task && (model.network.is_some() || recorded.is_some()) {
+        return Err(no_task(case));
+    }
+    if let Some(graph) = recorded {
+        let listed = case
+            .listed_model()
+            .filter(|entry| entry.graph != "sequence");
+        let length = listed.and_then(|entry| Some((entry.graph, case.listed_size(entry.graph)?)));
+        let net = nets::graph::of_length(graph?, length);
+        net.supports(data, &case.scenario.training)
+            .map_err(Unsupported::Model)?;
+        return Ok(net);
+    }
+    if let Some(network) = &model.network {
+        let plan = network.plan(&model.dims, data.micro_batch, data.sequence);
+        return Ok(nets::declared(plan.map_err(Unsupported::Network)?));
+    }
+    let Some(entry) = case.model else {
+        return Err(Unsupported::UnknownModel(model.id.clone()));
+    };
+    let mut sizes = Sizes::from_entry(entry);
+    sizes.extend(&model.dims);
+    let (architecture, sizes) = implementations::of_trainer(case, entry.arch, sizes);
+    let net = nets::build(architecture, &sizes).map_err(Unsupported::Model)?;
+    net.supports(data, &case.scenario.training)
+        .map_err(Unsupported::Model)?;
+    if has_task && net.language_model().is_none() {
+        return Err(no_task(case));
+    }
+    Ok(net)
+}
+
+/// Why a model that continues no text is trained on its own loss alone.
+fn no_task(case: &Case) -> Unsupported {
+    let objective = case.scenario.training.task.objective;
+    let expected = "pretraining: no trainer's task is modelled for this model";
+    Unsupported::Setting(Problem::new("task.objective", objective.id(), expected))
+}
+
+/// The GPU and PyTorch.
+fn machine(case: &Case) -> Machine {
+    Machine {
+        torch: software::torch(&case.scenario.stack),
+        ..device::machine(case)
+    }
+}
+
+/// How often networks run, so that tests can show that no question runs one twice.
+#[cfg(test)]
+pub(crate) mod counting {
+    use std::cell::Cell;
+
+    use crate::tape::Trace;
+
+    thread_local! {
+        static RUNS: Cell<u32> = const { Cell::new(0) };
+        static MADE: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+    }
+
+    pub(super) fn count_made(trace: &Trace) {
+        MADE.with(|made| {
+            let (tensors, most) = made.get();
+            let (storages, bytes) = (trace.storages.len(), trace.bytes());
+            made.set((tensors + storages, most.max(bytes)));
+        });
+    }
+
+    /// The storages of all runs since this was last asked, and the bytes of the largest trace.
+    pub(crate) fn take_made() -> (usize, usize) {
+        MADE.with(Cell::take)
+    }
+
+    pub(super) fn count() {
+        RUNS.with(|runs| runs.set(runs.get() + 1));
+    }
+
+    /// What `work` returns, and how often it ran a network.
+    pub(crate) fn runs_of<T>(work: impl FnOnce() -> T) -> (T, u32) {
+        let before = RUNS.with(Cell::get);
+        let found = work();
+        (found, RUNS.with(Cell::get) - before)
+    }
+}

@@ -1,0 +1,96 @@
+//! Memory that grows with every evaluation, and the epoch in which the card is full.
+
+use headroom_base::units::Bytes;
+use headroom_scenario::Scenario;
+
+/// What metrics that nobody resets keep of each evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Growth {
+    pub per_evaluation: Bytes,
+    pub evaluations_per_epoch: u64,
+    /// Of the whole run; zero where not known.
+    pub epochs: u64,
+}
+
+impl Growth {
+    /// Of this scenario; nothing where nothing stays.
+    pub fn of(scenario: &Scenario) -> Option<Self> {
+        let (data, runtime) = (&scenario.data, &scenario.runtime);
+        let limit = runtime.eval_limit.max(0.0);
+        let samples = if limit > 1.0 {
+            let batch = match runtime.eval_batch {
+                0 => data.micro_batch,
+                batch => batch,
+            };
+            batch.saturating_mul(limit as u64).min(runtime.eval_samples)
+        } else {
+            (runtime.eval_samples as f64 * limit) as u64
+        };
+        let per_evaluation = Bytes::new(runtime.eval_keeps.saturating_mul(samples));
+        let steps = data.samples / scenario.effective_batch().max(1);
+        let evaluations_per_epoch = match runtime.eval_every {
+            0 => (1.0 / runtime.eval_interval.max(1e-6) + 1e-9) as u64,
+            every => steps / every,
+        };
+        (per_evaluation > Bytes::ZERO).then_some(Self {
+            per_evaluation,
+            evaluations_per_epoch,
+            epochs: runtime.epochs,
+        })
+    }
+
+    /// What is kept after so many epochs.
+    pub fn after(self, epochs: u64) -> Bytes {
+        self.per_evaluation * self.evaluations_per_epoch.saturating_mul(epochs)
+    }
+
+    /// The epoch in which this room is used up; none where nothing grows.
+    pub fn full_in(self, room: Bytes) -> Option<u64> {
+        let each = self.after(1).get();
+        room.get().checked_div(each).map(|whole| whole + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headroom_scenario::{presets, settings};
+
+    #[test]
+    fn growth_ends_a_run_in_the_epoch_that_lacks_room() {
+        #[track_caller]
+        fn check(per_evaluation: u64, evaluations: u64, room: u64, expected: Option<u64>) {
+            let growth = Growth {
+                per_evaluation: Bytes::new(per_evaluation),
+                evaluations_per_epoch: evaluations,
+                epochs: 0,
+            };
+            assert_eq!(growth.full_in(Bytes::new(room)), expected);
+        }
+        check(10, 10, 599, Some(6));
+        check(10, 10, 600, Some(7));
+        check(10, 4, 599, Some(15));
+        check(0, 10, 599, None);
+        check(10, 10, 0, Some(1));
+    }
+
+    #[test]
+    fn interval_and_limit_move_what_an_epoch_keeps() {
+        #[track_caller]
+        fn check(changes: &[(&str, &str)], kept: Option<u64>) {
+            let mut scenario = presets::find("dreams").unwrap().scenario();
+            for (name, value) in changes {
+                settings::set(&mut scenario, name, value).unwrap();
+            }
+            let found = Growth::of(&scenario).map(|growth| growth.after(1));
+            assert_eq!(found, kept.map(|samples| Bytes::new(samples * 65_536)));
+        }
+        check(&[], Some(8_030));
+        check(&[("val_check_interval", "0.25")], Some(3_212));
+        check(&[("limit_val_batches", "0.5")], Some(4_010));
+        check(&[("limit_val_batches", "100")], Some(2_000));
+        check(&[("eval_keeps", "0")], None);
+        let steps = [("samples", "6424"), ("eval_every", "803")];
+        check(&steps, Some(1_606));
+    }
+}

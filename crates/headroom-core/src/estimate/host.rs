@@ -1,0 +1,566 @@
+//! What a run takes beside the GPU: the host's memory and the disk.
+
+use serde::Serialize;
+
+use super::{Band, Category, Part, Phase, PhasePeak, alive_at, resume};
+use crate::parallel::World;
+use crate::step::{MOST_PASSES, Run};
+use crate::tape::{PhaseStart, Trace};
+use headroom_base::units::Bytes;
+use headroom_catalog::Os;
+use headroom_scenario::{
+    Case, Checkpointing, Offload, Optimizer, Parallelism, Precision, Scenario, Trainer,
+};
+
+/// The memory of one machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Host {
+    /// Processes that train on it, one for each of its GPUs.
+    pub processes: u64,
+    pub parts: Vec<HostPart>,
+    pub total: Band,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct HostPart {
+    pub what: HostUse,
+    pub bytes: Band,
+}
+
+/// What a piece of the host's memory is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostUse {
+    Batches,
+    PinnedBatches,
+    DataSet,
+    PinnedStates,
+    OptimizerStates,
+    Activations,
+    Average,
+    Checkpoint,
+    Gathering,
+}
+
+impl HostUse {
+    /// Its name, how it comes about, and where that is written.
+    pub const fn words(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Batches => (
+                "batches",
+                "each worker holds its prefetched batches, and the samples of one more while it joins them",
+                "docs.pytorch.org/docs/stable/data.html, prefetch_factor",
+            ),
+            Self::PinnedBatches => (
+                "pinned batches",
+                "a copy of each waiting batch in pages that stay in place, every tensor rounded up to a power of two",
+                "torch/utils/data/_utils/pin_memory.py; PowerOf2Ceil in ATen/core/CachingHostAllocator.h",
+            ),
+            Self::DataSet => (
+                "data set",
+                "once a process; workers share it on Linux until they write to its pages, as counting references does, and have \
+                 copies on Windows",
+                "pytorch/pytorch#13246; docs.pytorch.org/docs/stable/data.html, platform-specific behaviors",
+            ),
+            Self::PinnedStates => (
+                "pinned weights and gradients",
+                "what offload keeps in pages that stay in place, every block rounded up to a power of two",
+                "deepspeed runtime/zero/stage_1_and_2.py and stage3.py; torch/distributed/fsdp/_fully_shard/_fsdp_param.py; \
+                 PowerOf2Ceil in ATen/core/CachingHostAllocator.h",
+            ),
+            Self::OptimizerStates => (
+                "optimizer states",
+                "what pages, or an optimizer that steps on the host, keep there",
+                "bitsandbytes optim/optimizer.py; torchao optim/cpu_offload.py; \
+                 deepspeed.readthedocs.io/en/latest/memory.html",
+            ),
+            Self::Activations => (
+                "activations",
+                "what a forward pass saves for backward",
+                "torch.autograd.graph.save_on_cpu",
+            ),
+            Self::Average => (
+                "moving average",
+                "one copy of the weights a process",
+                "timm utils/model_ema.py (device=\"cpu\")",
+            ),
+            Self::Gathering => (
+                "gathering a checkpoint",
+                "the whole weights, on the first machine alone; with the optimizer's states where these are gathered too",
+                "torch/distributed/checkpoint/state_dict.py (full_state_dict, cpu_offload); \
+                 stage3_gather_16bit_weights_on_model_save of DeepSpeed",
+            ),
+            Self::Checkpoint => (
+                "reading a checkpoint",
+                "the whole file, once a process, when the run is resumed; writing needs one tensor at a time",
+                "transformers Trainer._load_from_checkpoint; torch/serialization.py, _save",
+            ),
+        }
+    }
+}
+
+/// Checkpoints on the disk; empty where none are saved.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Disk {
+    /// One checkpoint.
+    pub parts: Vec<Part<Category>>,
+    pub checkpoint: Bytes,
+    /// How many lie there at once: those kept and the one being written, or an epoch's where all are kept.
+    pub count: Option<u64>,
+    pub total: Option<Bytes>,
+}
+
+impl Disk {
+    /// The files of a checkpoint, by what writes them.
+    pub const fn format(trainer: Trainer, adapters: bool) -> &'static str {
+        match trainer {
+            Trainer::Torch => "one file of torch.save",
+            Trainer::Lightning => "one .ckpt",
+            Trainer::Deepspeed => "mp_rank_*_model_states.pt and *_optim_states.pt",
+            Trainer::Torchtitan | Trainer::Megatron => {
+                "shards of torch.distributed.checkpoint (.distcp)"
+            }
+            Trainer::Torchtune => "safetensors, and recipe_state.pt",
+            _ if adapters => "adapter_model.safetensors and optimizer.pt",
+            _ => "model.safetensors and optimizer.pt",
+        }
+    }
+}
+
+/// Sizes that both the host's memory and the disk are made of.
+struct Sizes {
+    /// One micro-batch, and the same pinned.
+    batch: Bytes,
+    pinned: Bytes,
+    offloaded: Bytes,
+    weights: Bytes,
+    /// What a checkpoint holds of the weights: of adapters, not their base.
+    saved: Bytes,
+    states: Bytes,
+    host_states: Bytes,
+    /// Of a rank, by what offloads it.
+    pinned_states: Bytes,
+}
+
+/// What the run takes beside the GPU.
+pub fn beside(run: &Run, end: Option<&PhasePeak>, scenario: &Scenario) -> (Host, Disk) {
+    let (batch, pinned) = batch(run, scenario.training.accumulation);
+    let trained = whole(run.trainable, run.trainable_bytes, scenario);
+    let weights = whole(run.parameters, run.bytes, scenario);
+    let sizes = Sizes {
+        batch,
+        pinned,
+        offloaded: match scenario.training.checkpointing {
+            Checkpointing::Offload => offloaded(&run.trace),
+            _ => Bytes::ZERO,
+        },
+        weights,
+        saved: match scenario.training.lora {
+            Some(_) => trained,
+            None => weights,
+        },
+        // Only a checkpoint asks for them. Each rank has its part.
+        states: end
+            .filter(|_| scenario.runtime.save_every > 0)
+            .map_or(Bytes::ZERO, |end| states(&run.trace, end))
+            * u64::from(World::of_case(&Case::of(scenario)).shards().max(1)),
+        host_states: Bytes::new(run.host_states),
+        pinned_states: Bytes::new(run.pinned),
+    };
+    let disk = disk(&sizes, scenario);
+    (host(&sizes, disk.checkpoint, run.trainable, scenario), disk)
+}
+
+/// Weights of all shards together, where a rank has some of them.
+fn whole(count: u64, bytes: u64, scenario: &Scenario) -> Bytes {
+    use Parallelism::{DataParallel, Ddp, None};
+    let divided = !matches!(scenario.parallel.strategy, None | Ddp | DataParallel)
+        && scenario.mesh().shard > 1;
+    let width = match scenario.training.precision {
+        Precision::Bf16 | Precision::Fp16 => 2,
+        _ => 4,
+    };
+    Bytes::new(if divided {
+        count.saturating_mul(width)
+    } else {
+        bytes
+    })
+}
+
+fn host(sizes: &Sizes, checkpoint: Bytes, trainable: u64, scenario: &Scenario) -> Host {
+    let runtime = &scenario.runtime;
+    let hardware = &scenario.hardware;
+    let nodes = u64::from(hardware.nodes.max(1));
+    let processes = match scenario.parallel.strategy {
+        Parallelism::DataParallel => 1,
+        _ => scenario.mesh().gpus().div_ceil(nodes).max(1),
+    };
+    let workers = u64::from(runtime.workers);
+    let waiting = workers.saturating_mul(u64::from(runtime.prefetch));
+    let mut parts = Vec::new();
+    // Of so many processes the same, from the least to the most.
+    let mut add_of = |count: u64, what, [low, expected, high]: [Bytes; 3]| {
+        if high > Bytes::ZERO {
+            let bytes = Band {
+                low: low * count,
+                expected: expected * count,
+                high: high * count,
+            };
+            parts.push(HostPart { what, bytes });
+        }
+    };
+    if runtime.save_every > 0 && gathers_checkpoints(scenario) {
+        let weights = sizes.saved;
+        add_of(1, HostUse::Gathering, [Bytes::ZERO, weights, checkpoint]);
+    }
+    let mut add = |what, bytes| add_of(processes, what, bytes);
+    let ready = sizes.batch * waiting.max(1);
+    add(
+        HostUse::Batches,
+        [ready, ready, ready + sizes.batch * workers],
+    );
+    if runtime.pin_memory {
+        let one = sizes.pinned;
+        let all = one * waiting.saturating_add(1);
+        add(HostUse::PinnedBatches, [one, all, all]);
+    }
+    let set = Bytes::gib(runtime.dataset_gib.max(0.0));
+    let copies = set * workers.saturating_add(1);
+    let expected = if hardware.os == Os::Windows {
+        copies
+    } else {
+        set
+    };
+    add(HostUse::DataSet, [expected, expected, copies]);
+    let states = sizes.host_states;
+    add(HostUse::OptimizerStates, [states; 3]);
+    if scenario.parallel.offload != Offload::None && hardware.gpus > 1 {
+        // fp32 weights and two states, and gradients: spread over the machine's processes. DeepSpeed's own estimate adds half
+        // for buffers.
+        let divided = |each: u64| {
+            let whole = trainable.saturating_mul(each);
+            Bytes::new((whole / nodes).div_ceil(processes))
+        };
+        let states = if sizes.pinned_states > Bytes::ZERO {
+            add(HostUse::PinnedStates, [sizes.pinned_states; 3]);
+            // The two states are not pinned, nor are stage 3's gradients in fp32.
+            [divided(8), divided(8), divided(12)]
+        } else {
+            [divided(12), divided(16), divided(24)]
+        };
+        add(HostUse::OptimizerStates, states);
+    }
+    add(HostUse::Activations, [sizes.offloaded; 3]);
+    if scenario.training.ema && scenario.training.ema_on_host {
+        add(HostUse::Average, [sizes.weights; 3]);
+    }
+    // Onto the device it is read a tensor at a time.
+    if runtime.save_every > 0 && !resume::on_device(scenario) {
+        add(HostUse::Checkpoint, [Bytes::ZERO, checkpoint, checkpoint]);
+    }
+    let sum = |pick: fn(&Band) -> Bytes| parts.iter().map(|part| pick(&part.bytes)).sum();
+    let total = Band {
+        low: sum(|band| band.low),
+        expected: sum(|band| band.expected),
+        high: sum(|band| band.high),
+    };
+    Host {
+        processes,
+        parts,
+        total,
+    }
+}
+
+/// Whether rank 0 writes the whole model, which it gathers from its shards first; others write what each rank has.
+fn gathers_checkpoints(scenario: &Scenario) -> bool {
+    use Parallelism::{Fsdp1, Fsdp2, Hsdp, Zero3};
+    let shards = matches!(scenario.parallel.strategy, Fsdp1 | Fsdp2 | Hsdp | Zero3);
+    let whole = !matches!(
+        scenario.stack.trainer,
+        Trainer::Torchtitan | Trainer::Megatron | Trainer::Deepspeed
+    );
+    shards && whole && scenario.mesh().shard > 1
+}
+
+fn disk(sizes: &Sizes, scenario: &Scenario) -> Disk {
+    let runtime = &scenario.runtime;
+    if runtime.save_every == 0 {
+        return Disk::default();
+    }
+    let on_host = match scenario.training.optimizer {
+        // The copies of weights and gradients are not states.
+        Optimizer::AdamWOffload | Optimizer::AdamWOffloadGradients => {
+            Bytes::new(sizes.host_states.get() / 2)
+        }
+        _ => sizes.host_states,
+    };
+    let mut parts = vec![
+        Part {
+            what: Category::Parameters,
+            bytes: sizes.saved,
+        },
+        Part {
+            what: Category::OptimizerStates,
+            bytes: sizes.states + on_host,
+        },
+    ];
+    if scenario.training.ema {
+        parts.push(Part {
+            what: Category::Ema,
+            bytes: sizes.weights,
+        });
+    }
+    parts.retain(|part| part.bytes > Bytes::ZERO);
+    let checkpoint: Bytes = parts.iter().map(|part| part.bytes).sum();
+    let steps = (scenario.data.samples as f64 / scenario.effective_batch().max(1) as f64) as u64;
+    let count = match runtime.save_keep {
+        // An older one goes once the newer is written.
+        kept @ 1.. => Some(kept.saturating_add(1)),
+        0 if scenario.data.samples > 0 => Some(steps / runtime.save_every),
+        0 => None,
+    };
+    Disk {
+        parts,
+        checkpoint,
+        count,
+        total: count.map(|count| checkpoint * count),
+    }
+}
+
+/// One of the batches that a step begins with: as it is, and each tensor rounded up to a power of two.
+fn batch(run: &Run, accumulation: u64) -> (Bytes, Bytes) {
+    let trace = &run.trace;
+    let passes = trace
+        .phase_starts
+        .iter()
+        .filter(|mark| mark.step == 0 && mark.phase == Phase::Forward);
+    // Those that are not run are made all the same.
+    let made = match run.pipeline_parallel {
+        0 | 1 => accumulation.min(MOST_PASSES) as usize,
+        _ => 0,
+    };
+    let micro = passes.count().max(made);
+    let end = trace.phase_starts.get(1).map_or(0, |mark| mark.at);
+    let tensors = end / micro.max(1);
+    let mut sums = (Bytes::ZERO, Bytes::ZERO);
+    let events = trace.events.get(..tensors).unwrap_or_default();
+    for event in events.iter().filter(|event| !event.is_free()) {
+        if let Some(storage) = trace.storages.get(event.storage() as usize) {
+            let pinned = storage.bytes.checked_next_power_of_two();
+            sums.0 += Bytes::new(storage.bytes);
+            sums.1 += Bytes::new(pinned.unwrap_or(u64::MAX));
+        }
+    }
+    sums
+}
+
+/// What one forward pass moves to the host.
+fn offloaded(trace: &Trace) -> Bytes {
+    let is_first = |mark: &PhaseStart| mark.phase == Phase::Forward;
+    let Some(at) = trace.phase_starts.iter().position(is_first) else {
+        return Bytes::ZERO;
+    };
+    let from = trace.phase_starts.get(at).map_or(0, |mark| mark.kernels);
+    let until = trace.phase_starts.get(at + 1);
+    let until = until.map_or(trace.kernels.len(), |mark| mark.kernels);
+    let kernels = trace.kernels.get(from..until).unwrap_or_default();
+    let moved = kernels.iter().filter(|kernel| kernel.op == "save_on_cpu");
+    Bytes::new(
+        moved
+            .map(|kernel| kernel.bytes_moved * f64::from(kernel.times))
+            .sum::<f64>() as u64,
+    )
+}
+
+/// The states on the device when the run ends.
+fn states(trace: &Trace, end: &PhasePeak) -> Bytes {
+    let of_storage = |(storage, copies): &(u32, u64)| {
+        let storage = trace.storages.get(*storage as usize)?;
+        let is_state = storage.category == Category::OptimizerStates;
+        is_state.then(|| Bytes::new(storage.bytes) * *copies)
+    };
+    alive_at(trace, end).iter().filter_map(of_storage).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::{Estimate, estimate};
+    use headroom_scenario::settings;
+
+    fn with(changes: &[(&str, &str)]) -> Estimate {
+        let mut scenario = Scenario::default();
+        for (name, value) in changes {
+            settings::set(&mut scenario, name, value).unwrap();
+        }
+        estimate(&scenario).unwrap()
+    }
+
+    #[track_caller]
+    fn check(changes: &[(&str, &str)], what: HostUse, expected: [u64; 3]) {
+        let found = with(changes).host;
+        let band = found.parts.iter().find(|part| part.what == what);
+        let band = band.map(|part| part.bytes).unwrap_or_default();
+        let bytes = [band.low, band.expected, band.high].map(Bytes::get);
+        assert_eq!(bytes, expected, "{changes:?}");
+    }
+
+    #[test]
+    fn every_setting_of_the_loader_counts() {
+        // 8 × 1024 tokens and labels of eight bytes.
+        let batch = 2 * 8 * 1024 * 8;
+        check(&[], HostUse::Batches, [batch; 3]);
+        let workers = [("workers", "4"), ("prefetch", "3")];
+        check(
+            &workers,
+            HostUse::Batches,
+            [12 * batch, 12 * batch, 16 * batch],
+        );
+        let pinned = [("workers", "4"), ("prefetch", "3"), ("pin", "on")];
+        check(
+            &pinned,
+            HostUse::PinnedBatches,
+            [batch, 13 * batch, 13 * batch],
+        );
+        let gib = 1 << 30;
+        let data = [("data_gib", "2"), ("workers", "3"), ("gpus", "2")];
+        check(&data, HostUse::DataSet, [4 * gib, 4 * gib, 16 * gib]);
+        let windows = [("data_gib", "2"), ("workers", "3"), ("os", "windows")];
+        check(&windows, HostUse::DataSet, [8 * gib; 3]);
+    }
+
+    #[test]
+    fn what_leaves_the_device_lies_on_the_host() {
+        let weights = 4 * 124_439_808;
+        let host = [("ema", "on"), ("ema_host", "on")];
+        check(&host, HostUse::Average, [weights; 3]);
+        let device = with(&[("ema", "on")]).allocated.expected;
+        assert!(with(&host).allocated.expected + Bytes::new(weights) <= device + Bytes::mib(8));
+        // Four copies of all but the small tensors.
+        let offload = with(&[("optim", "adamw-offload")]).host.parts[1].bytes;
+        assert!(4 * weights - (2 << 20) < offload.expected.get());
+        let activations = with(&[("ckpt", "offload")]).host.parts[1];
+        assert_eq!(activations.what, HostUse::Activations);
+        assert!(activations.bytes.expected > Bytes::gib(2.0));
+    }
+
+    #[test]
+    fn offload_pins_blocks_of_powers_of_two() {
+        // Eight layers of TinyLlama, 483,428,352 weights, on eight GPUs: torch.cuda.host_memory_stats() of DeepSpeed 0.19 and of
+        // `fully_shard` in torch 2.15, in MiB a rank.
+        let pinned = |changes: &[(&str, &str)], expected: f64| {
+            let base = [
+                ("model", "tinyllama-1.1b"),
+                ("dims", "layers=8"),
+                ("gpus", "8"),
+                ("precision", "bf16"),
+                ("mb", "1"),
+                ("seq", "64"),
+            ];
+            let found = with(&[&base, changes].concat()).host;
+            let part = found
+                .parts
+                .iter()
+                .find(|part| part.what == HostUse::PinnedStates);
+            let bytes = part.map_or(0, |part| part.bytes.expected.get()) / 8;
+            let mib = bytes as f64 / 1024.0 / 1024.0;
+            assert!(
+                (mib / expected - 1.0).abs() < 0.001,
+                "{changes:?}: {mib} for {expected}"
+            );
+        };
+        pinned(&[("par", "zero2"), ("offload", "optimizer")], 768.0);
+        pinned(
+            &[("par", "zero2"), ("offload", "optimizer"), ("accum", "4")],
+            896.0,
+        );
+        pinned(&[("par", "zero3"), ("offload", "optimizer")], 384.0);
+        pinned(&[("par", "zero3"), ("offload", "parameters")], 658.0);
+        pinned(
+            &[
+                ("par", "fsdp2"),
+                ("offload", "parameters"),
+                ("precision", "amp-bf16"),
+            ],
+            584.0,
+        );
+    }
+
+    #[test]
+    fn the_first_machine_gathers_what_it_saves() {
+        let save = [
+            ("gpus", "16"),
+            ("nodes", "2"),
+            ("save_every", "9"),
+            ("par", "fsdp2"),
+        ];
+        let found = with(&save);
+        let weights = Bytes::new(4 * 124_439_808);
+        let mut parts = found.host.parts.iter();
+        let part = parts.find(|part| part.what == HostUse::Gathering);
+        let Band {
+            low,
+            expected,
+            high,
+        } = part.unwrap().bytes;
+        assert_eq!((low, expected), (Bytes::ZERO, weights));
+        // Shards are padded.
+        assert_eq!(high, found.disk.checkpoint);
+        assert!(high >= weights * 3 && high < (weights * 3).scale(1.001));
+        check(
+            &[("gpus", "16"), ("save_every", "9")],
+            HostUse::Gathering,
+            [0; 3],
+        );
+    }
+
+    #[test]
+    fn checkpoints_fill_the_disk() {
+        assert_eq!(with(&[]).disk, Disk::default());
+        let weights = Bytes::new(4 * 124_439_808);
+        let disk = with(&[("save_every", "100"), ("save_keep", "2")]).disk;
+        assert_eq!(disk.checkpoint, weights * 3);
+        assert_eq!((disk.count, disk.total), (Some(3), Some(weights * 9)));
+        let all = with(&[("save_every", "100"), ("samples", "8000")]).disk;
+        assert_eq!((all.count, all.total), (Some(10), Some(weights * 30)));
+        let unknown = with(&[("save_every", "100"), ("ema", "on")]).disk;
+        assert_eq!((unknown.checkpoint, unknown.count), (weights * 4, None));
+        let lora = [
+            ("save_every", "9"),
+            ("lora_targets", "c_attn"),
+            ("lora_rank", "8"),
+        ];
+        // 12 × 8 × (768 + 2304) numbers, and two states.
+        assert_eq!(with(&lora).disk.checkpoint.get(), 3 * 4 * 12 * 8 * 3072);
+        let paged = [("save_every", "9"), ("optim", "adamw-paged")];
+        assert_eq!(with(&paged).disk.checkpoint, weights * 3);
+    }
+
+    #[test]
+    fn evaluating_and_resuming_have_peaks_of_their_own() {
+        let peak = |changes: &[(&str, &str)], phase| {
+            let found = with(changes);
+            let part = found.phases.iter().find(|part| part.what == phase);
+            part.map(|part| part.bytes)
+        };
+        assert_eq!(peak(&[], Phase::Evaluation), None);
+        let small = peak(&[("eval_mb", "8")], Phase::Evaluation).unwrap();
+        let large = peak(&[("eval_mb", "16")], Phase::Evaluation).unwrap();
+        // Logits in bf16, in fp32 and as log-probabilities, and no more than a layer beside them.
+        let logits = Bytes::new(8 * 1024 * 50257 * 10);
+        assert!(large - small > logits.scale(0.8) && large - small < logits.scale(1.3));
+        let training = with(&[("ckpt", "layers")]).allocated.expected;
+        assert!(small < training);
+        let huge = with(&[("eval_mb", "64")]);
+        assert_eq!(huge.phase, Phase::Evaluation);
+        assert_eq!(
+            huge.breakdown.iter().map(|part| part.bytes).sum::<Bytes>(),
+            huge.allocated.expected
+        );
+        let weights = Bytes::new(4 * 124_439_808);
+        let resumed = peak(&[("save_every", "10")], Phase::Resume).unwrap();
+        assert!(weights * 4 <= resumed && resumed < weights * 4 + Bytes::mib(64));
+        let trainer = [("save_every", "10"), ("trainer", "transformers")];
+        assert_eq!(peak(&trainer, Phase::Resume), None);
+    }
+}

@@ -1,0 +1,159 @@
+//! Trainers that have models of their own instead of transformers'.
+
+use crate::nets::Sizes;
+use headroom_scenario::{
+    Case, Checkpointing, Compile, ContextParallel, LossKernel, Parallelism, Precision, Scenario,
+    Trainer, Training,
+};
+
+/// The architecture and the sizes of a case's model as its trainer implements it. A run with settings that are not followed in
+/// that implementation is counted with transformers'.
+pub(super) fn of_trainer(
+    case: &Case,
+    architecture: &'static str,
+    mut sizes: Sizes,
+) -> (&'static str, Sizes) {
+    let scenario = case.scenario;
+    // Llama's architecture without a variant: both have it.
+    if architecture != "llama" {
+        return (architecture, sizes);
+    }
+    match scenario.stack.trainer {
+        // Its head has weights of its own.
+        Trainer::Torchtitan if is_torchtitans(scenario) && !sizes.is_set("tied") => {
+            ("torchtitan_llama3", sizes)
+        }
+        Trainer::Megatron if is_megatron_core(scenario) => {
+            if sizes.is_set("tied") {
+                sizes.set("shares_embeddings", 1);
+            }
+            sizes.set("transformer_engine", 1);
+            ("megatron_gpt", sizes)
+        }
+        _ => (architecture, sizes),
+    }
+}
+
+/// Whether nothing is asked for beyond these settings. Neither pads samples.
+fn asks_only(scenario: &Scenario, training: Training) -> bool {
+    scenario.training == training && scenario.runtime.eval_batch == 0
+}
+
+fn is_torchtitans(scenario: &Scenario) -> bool {
+    let training = &scenario.training;
+    let compiles = matches!(training.compile, Compile::Nothing | Compile::Layers);
+    compiles
+        && asks_only(
+            scenario,
+            Training {
+                precision: training.precision,
+                optimizer: training.optimizer,
+                checkpointing: training.checkpointing,
+                checkpoint_every: training.checkpoint_every,
+                accumulation: training.accumulation,
+                compile: training.compile,
+                clip: training.clip,
+                ..Training::default()
+            },
+        )
+}
+
+fn is_megatron_core(scenario: &Scenario) -> bool {
+    let (training, parallel) = (&scenario.training, &scenario.parallel);
+    // Weights in the type of the arithmetic, whose copies in fp32 the optimizer keeps.
+    let casts = matches!(
+        training.precision,
+        Precision::Bf16 | Precision::Fp16 | Precision::Fp32
+    );
+    let recomputes = matches!(
+        training.checkpointing,
+        Checkpointing::None | Checkpointing::Layers
+    );
+    // The fused one is Transformer Engine's.
+    let loss = matches!(training.loss, LossKernel::Library | LossKernel::Liger);
+    let strategy = matches!(
+        parallel.strategy,
+        Parallelism::None | Parallelism::Ddp | Parallelism::Zero1
+    );
+    // Its exchange of heads alone is followed.
+    let context = parallel.cp <= 1 || parallel.context == ContextParallel::Ulysses;
+    casts
+        && recomputes
+        && loss
+        && strategy
+        && context
+        && asks_only(
+            scenario,
+            Training {
+                precision: training.precision,
+                optimizer: training.optimizer,
+                checkpointing: training.checkpointing,
+                accumulation: training.accumulation,
+                loss: training.loss,
+                clip: training.clip,
+                ..Training::default()
+            },
+        )
+}
+
+/// What is said where a trainer's own model is not followed.
+pub(super) fn not_followed(case: &Case) -> Option<String> {
+    let trainer = case.scenario.stack.trainer;
+    let entry = case.model?;
+    let has_own = matches!(trainer, Trainer::Torchtitan | Trainer::Megatron);
+    let (architecture, _) = of_trainer(case, entry.arch, Sizes::from_entry(entry));
+    (has_own && architecture == entry.arch).then(|| {
+        format!(
+            "stack.trainer {}: with these settings the model is counted as transformers implements it; its own keeps other copies",
+            trainer.id()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::estimate;
+    use headroom_scenario::settings;
+
+    /// The architecture that is run, and whether something is said of it.
+    #[track_caller]
+    fn check(run: &str, expected: &str, says: bool) {
+        let mut scenario = Scenario::default();
+        let model = "model=llama-3.1-8b gpu=h100-sxm5-80gb mb=1 seq=64";
+        for word in model.split(' ').chain(run.split(' ')) {
+            let (name, value) = word.split_once('=').unwrap();
+            settings::set(&mut scenario, name, value).unwrap();
+        }
+        let case = Case::of(&scenario);
+        let entry = case.model.unwrap();
+        let (architecture, _) = of_trainer(&case, entry.arch, Sizes::from_entry(entry));
+        assert_eq!(architecture, expected, "{run}");
+        let notes = estimate(&scenario).unwrap().not_modelled;
+        let said = notes.iter().any(|note| note.starts_with("stack.trainer "));
+        assert_eq!(said, says, "{run}: {notes:?}");
+    }
+
+    #[test]
+    fn a_named_trainer_brings_its_own_model() {
+        check("trainer=transformers", "llama", false);
+        let titan = "trainer=torchtitan precision=amp-bf16";
+        check(titan, "torchtitan_llama3", false);
+        check(&format!("{titan} loss=chunked-head"), "llama", true);
+        check(&format!("{titan} lora=on"), "llama", true);
+        check(&format!("{titan} model=llama-3.2-1b"), "llama", true);
+        let megatron = "trainer=megatron precision=bf16 optim=adamw-fused gpus=8";
+        check(&format!("{megatron} par=zero1 tp=2"), "megatron_gpt", false);
+        check(
+            &format!("{megatron} par=ddp pp=2 accum=4"),
+            "megatron_gpt",
+            false,
+        );
+        check(
+            &format!("{megatron} par=zero1 model=qwen3-8b"),
+            "qwen3",
+            true,
+        );
+        check("trainer=megatron precision=amp-bf16", "llama", true);
+    }
+}

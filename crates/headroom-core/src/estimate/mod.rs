@@ -1,0 +1,159 @@
+//! What a training run needs: memory on the GPU, on the host and on the disk, and time.
+//!
+//! [`Prediction`] answers every question about one scenario and runs the engine once for each distinct one; [`estimate`] and
+//! [`quick_peak`] are for searches, which ask one question of many scenarios.
+
+mod alive;
+mod alloc_conf;
+mod assess;
+mod batch_sizes;
+mod card;
+mod category_timeline;
+mod device;
+mod divided;
+mod engine;
+mod expand;
+mod explain;
+mod growth;
+pub mod halves;
+mod host;
+mod implementations;
+mod inputs;
+mod many_steps;
+mod names;
+mod outcome;
+mod prediction;
+mod quick;
+mod ranks;
+mod replay;
+mod resume;
+mod scan;
+mod size_distribution;
+pub(crate) mod software;
+pub mod time;
+mod uncertainty;
+mod unsupported;
+mod vllm;
+mod work;
+
+pub use crate::tape::{Category, Phase};
+pub use alive::{AliveTensors, TensorKind};
+pub use batch_sizes::{deciding, edges, frequent, own_card, sized};
+pub use card::SmallestCard;
+pub use engine::STEPS;
+#[cfg(test)]
+pub(crate) use engine::counting::runs_of;
+pub use expand::{ExpandedEvent, Expansion};
+pub use explain::{TensorDetail, TensorGroup};
+pub use growth::Growth;
+pub use host::{Disk, Host, HostPart, HostUse};
+pub use inputs::{Input, inputs};
+pub use many_steps::{LoopOptions, ManySteps, Retained, StepMemory, StepSequence};
+pub use names::{linear_layers, unmatched};
+pub use outcome::{Band, Estimate, Fit, Instant, Part};
+pub use prediction::{At, Prediction};
+pub use ranks::{QuickStep, RankMemory, quick_step};
+pub use scan::{Alive, Peaks, PhasePeak, alive_at, by_category, by_module};
+pub use size_distribution::{Collation, SizeDistribution, at_least_once};
+pub use uncertainty::{Doubt, Doubts};
+pub use unsupported::Unsupported;
+pub use vllm::least_vllm_share;
+
+use crate::step::Detail;
+use headroom_base::units::Bytes;
+use headroom_scenario::{Case, Scenario};
+
+/// What a training step of this scenario needs.
+pub fn estimate(scenario: &Scenario) -> Result<Estimate, Unsupported> {
+    let decides = deciding(scenario);
+    let case = Case::of(&decides);
+    ranks::fullest(&case, Detail::Kernels)?.estimate(&case)
+}
+
+/// The allocated peak alone, without the allocator's own slack: what a search over thousands of scenarios needs.
+/// One steady step; never more than `estimate` says, and less by the allocator's rounding of large blocks only.
+pub fn quick_peak(scenario: &Scenario) -> Result<Bytes, Unsupported> {
+    ranks::quick_peak(&Case::of(&deciding(scenario)))
+}
+
+/// The same of the first rank alone.
+pub fn quick_peak_of_first(scenario: &Scenario) -> Result<Bytes, Unsupported> {
+    Ok(ranks::quick_peak_of(&Case::of(&deciding(scenario)))?.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gpt2(change: impl FnOnce(&mut Scenario)) -> Estimate {
+        let mut scenario = Scenario::default();
+        change(&mut scenario);
+        estimate(&scenario).unwrap()
+    }
+
+    #[track_caller]
+    fn check(smaller: impl FnOnce(&mut Scenario), larger: impl FnOnce(&mut Scenario)) {
+        let (smaller, larger) = (gpt2(smaller), gpt2(larger));
+        assert!(smaller.allocated.expected < larger.allocated.expected);
+    }
+
+    #[test]
+    fn more_needs_more() {
+        check(|s| s.data.micro_batch = 4, |s| s.data.micro_batch = 5);
+        check(|s| s.data.sequence = 512, |s| s.data.sequence = 640);
+        check(
+            |s| s.model.dims = [("layers".to_string(), 6)].into(),
+            |_| {},
+        );
+        check(
+            |s| s.training.precision = headroom_scenario::Precision::Bf16,
+            |s| s.training.precision = headroom_scenario::Precision::Fp32,
+        );
+        check(
+            |s| s.training.checkpointing = headroom_scenario::Checkpointing::Layers,
+            |_| {},
+        );
+    }
+
+    #[test]
+    fn parts_sum_to_the_whole() {
+        let estimate = gpt2(|_| {});
+        let sum = |parts: &mut dyn Iterator<Item = Bytes>| {
+            parts.fold(Bytes::ZERO, |all, part| all + part)
+        };
+        assert_eq!(
+            sum(&mut estimate.breakdown.iter().map(|part| part.bytes)),
+            estimate.allocated.expected
+        );
+        assert_eq!(
+            sum(&mut estimate.modules.iter().map(|part| part.bytes)),
+            estimate.allocated.expected
+        );
+        assert_eq!(estimate.parameters, 124_439_808);
+        let top = estimate.timeline.iter().map(|instant| instant.bytes).max();
+        assert_eq!(top, Some(estimate.allocated.expected));
+    }
+
+    #[test]
+    fn the_quick_peak_is_the_estimate_without_the_allocators_slack() {
+        for &optimizer in headroom_scenario::Optimizer::ALL {
+            for keep in [false, true] {
+                let mut scenario = Scenario::default();
+                scenario.training.optimizer = optimizer;
+                scenario.training.keep_outputs = keep;
+                scenario.runtime.expandable_segments = true;
+                let full = estimate(&scenario).unwrap().allocated.expected;
+                let quick = quick_peak(&scenario).unwrap();
+                assert!(
+                    quick <= full && full - quick < Bytes::mib(4),
+                    "{optimizer:?} {quick} {full}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_scenario_gives_the_same_bytes() {
+        assert_eq!(gpt2(|_| {}), gpt2(|_| {}));
+    }
+}

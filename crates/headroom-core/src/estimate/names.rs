@@ -1,0 +1,267 @@
+//! Names of layers and parameters that a scenario gives, held against those that its network has.
+
+use std::rc::Rc;
+
+use super::Unsupported;
+use super::engine::Engine;
+use crate::nets::{Cx, Env, Libraries, construct};
+use crate::tape::{Folding, Machine, Tape};
+use headroom_base::order::distinct;
+use headroom_scenario::{Case, Data, Problem, Training, nearest, settings};
+
+/// Patterns that match nothing: adapters' targets without a layer, frozen parts without a parameter. Empty where the
+/// scenario gives no names.
+pub fn unmatched(case: &Case) -> Result<Vec<Problem>, Unsupported> {
+    let Training {
+        lora,
+        freeze,
+        train_only,
+        ..
+    } = &case.scenario.training;
+    let mut found = Vec::new();
+    if lora.is_none() && freeze.is_empty() && train_only.is_empty() {
+        return Ok(found);
+    }
+    let paths = parameters(case)?;
+    if let Some(lora) = lora {
+        let layers = layers(&paths);
+        for target in &lora.targets {
+            if !layers.contains(&target.as_str()) {
+                let near = nearest(target, layers.iter().copied());
+                let expected = match near {
+                    Some(near) => format!("a layer of the model; did you mean {near}?"),
+                    None => format!("layers of the model, such as {}", some(&layers)),
+                };
+                found.push(Problem::new("training.lora.targets", target, expected));
+            }
+        }
+        let excluded = lora
+            .exclude
+            .iter()
+            .map(|part| ("training.lora.exclude", part));
+        // A head that is tied has no parameter of its own, until it is copied.
+        let copied = lora
+            .modules_to_save
+            .iter()
+            .filter(|name| *name != "lm_head")
+            .map(|part| ("training.lora.modules_to_save", part));
+        let excluded = excluded.chain(copied);
+        found.extend(excluded.filter_map(|(field, part)| missing(field, part, &paths)));
+    }
+    let frozen = freeze.iter().map(|part| ("training.freeze", part));
+    let trained = train_only.iter().map(|part| ("training.train_only", part));
+    found.extend(
+        frozen
+            .chain(trained)
+            .filter_map(|(field, part)| missing(field, part, &paths)),
+    );
+    Ok(found)
+}
+
+/// What runs and is most likely not what was meant, names that match nothing among it.
+pub(super) fn warnings(case: &Case) -> Vec<Problem> {
+    let mut all = case.scenario.warnings();
+    all.extend(unmatched(case).unwrap_or_default());
+    all
+}
+
+/// Why nothing at all is trained, where that is so: a run without gradients says nothing about training.
+pub(super) fn nothing_trained(case: &Case) -> Unsupported {
+    let scenario = case.scenario;
+    let why = unmatched(case).ok().and_then(|all| all.into_iter().next());
+    let problem = why.unwrap_or_else(|| {
+        let field = match &scenario.training {
+            Training { lora: Some(_), .. } => "training.lora.targets",
+            Training { freeze, .. } if !freeze.is_empty() => "training.freeze",
+            _ => "training.train_only",
+        };
+        let value = settings::find(field).map(|setting| setting.get(scenario));
+        let expected = "something that leaves a parameter to train in this network";
+        Problem::new(field, value.unwrap_or_default(), expected)
+    });
+    Unsupported::NothingTrained(problem)
+}
+
+fn missing(field: &str, part: &str, paths: &[String]) -> Option<Problem> {
+    let matches = paths.iter().any(|path| path.contains(part));
+    (!matches).then(|| {
+        let parts = distinct(paths.iter().flat_map(|path| path.split('.')));
+        let named = parts
+            .iter()
+            .copied()
+            .filter(|part| !part.bytes().all(|b| b.is_ascii_digit()));
+        let expected = match nearest(part, named) {
+            Some(near) => format!("part of a parameter's path; did you mean {near}?"),
+            None => {
+                let first = paths.first().map_or("", String::as_str);
+                format!("part of a parameter's path, such as {first}")
+            }
+        };
+        Problem::new(field, part, expected)
+    })
+}
+
+/// The names of the linear layers of a decoder, but for its head, as PEFT means `all-linear`.
+pub fn linear_layers(case: &Case) -> Result<Vec<String>, Unsupported> {
+    const OTHERS: &[&str] = &[
+        "norm", "ln", "embed", "wte", "wpe", "head", "router", "rotary", "conv", "embd",
+    ];
+    let paths = parameters(case)?;
+    let plain =
+        |layer: &&str| *layer != "gate" && !OTHERS.iter().any(|other| layer.contains(other));
+    Ok(layers(&paths)
+        .into_iter()
+        .filter(plain)
+        .map(String::from)
+        .collect())
+}
+
+/// The names of modules with a matrix of their own.
+fn layers(paths: &[String]) -> Vec<&str> {
+    let modules = paths.iter().filter_map(|path| path.strip_suffix(".weight"));
+    distinct(modules.filter_map(|module| module.rsplit('.').next()))
+}
+
+fn some(layers: &[&str]) -> String {
+    let shown: Vec<&str> = layers
+        .iter()
+        .copied()
+        .filter(|layer| !layer.contains("norm") && !layer.starts_with("ln"))
+        .take(12)
+        .collect();
+    shown.join(", ")
+}
+
+/// The paths of the network's parameters and buffers, without adapters.
+fn parameters(case: &Case) -> Result<Vec<String>, Unsupported> {
+    let scenario = case.scenario;
+    let engine = Engine::of(case)?;
+    let training = Training {
+        lora: None,
+        freeze: Vec::new(),
+        train_only: Vec::new(),
+        ..scenario.training.clone()
+    };
+    let data = Data {
+        micro_batch: 1,
+        ..scenario.data.clone()
+    };
+    let env = Env::new(training, Libraries::NEWEST, Folding::FromSecond);
+    let cx = Cx::new(Tape::new(Machine::default()), Rc::new(env));
+    let model = construct(engine.net(), &cx, &data);
+    Ok(model
+        .state()
+        .iter()
+        .map(|param| model.path(param))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::estimate;
+    use headroom_base::units::Bytes;
+    use headroom_scenario::settings::ValueType;
+    use headroom_scenario::{Scenario, presets};
+
+    fn changed(changes: &[(&str, &str)]) -> Scenario {
+        let mut scenario = Scenario::default();
+        for (name, value) in changes {
+            settings::set(&mut scenario, name, value).unwrap();
+        }
+        scenario
+    }
+
+    #[test]
+    fn a_name_that_matches_nothing_says_what_is_near() {
+        #[track_caller]
+        fn check(changes: &[(&str, &str)], expected: &[&str]) {
+            let scenario = changed(changes);
+            let found = unmatched(&Case::of(&scenario)).unwrap();
+            let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+            assert_eq!(found, expected);
+        }
+        let llama = ("model", "llama-3.2-1b");
+        check(&[llama], &[]);
+        check(&[llama, ("lora", "on"), ("freeze", "embed_tokens")], &[]);
+        check(
+            &[llama, ("lora_targets", "q_proj,o_porj")],
+            &[
+                "training.lora.targets is `o_porj`; expected a layer of the model; did you mean o_proj?",
+            ],
+        );
+        check(
+            &[("lora_targets", "query")],
+            &[
+                "training.lora.targets is `query`; expected layers of the model, such as c_attn, c_fc, c_proj, wpe, wte",
+            ],
+        );
+        check(
+            &[("freeze", "wte,layer.0"), ("train_only", "atn")],
+            &[
+                "training.freeze is `layer.0`; expected part of a parameter's path, such as transformer.wte.weight",
+                "training.train_only is `atn`; expected part of a parameter's path; did you mean attn?",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_run_that_trains_nothing_is_refused() {
+        let check = |changes: &[(&str, &str)], expected: &str| {
+            let refused = estimate(&changed(changes)).unwrap_err();
+            assert_eq!(refused.to_string(), expected);
+        };
+        check(
+            &[("lora_targets", "q_proj")],
+            "nothing is trained: training.lora.targets is `q_proj`; expected a layer of the model; did you mean c_proj?",
+        );
+        check(
+            &[("freeze", "transformer")],
+            "nothing is trained: training.freeze is `transformer`; expected something that leaves a parameter to train in this network",
+        );
+    }
+
+    #[test]
+    fn every_field_at_its_ends_is_estimated_or_refused() {
+        let small = changed(&[
+            ("model", "llama-3.2-1b"),
+            ("dims", "layers=2,vocab=512"),
+            ("seq", "64"),
+            ("mb", "2"),
+        ]);
+        for setting in settings::all() {
+            let values: Vec<String> = match setting.value_type {
+                ValueType::Whole { low, high } => {
+                    [low, low + 1, high].map(|value| value.to_string()).into()
+                }
+                ValueType::Number { low, high } => {
+                    [low, high].map(|value| value.to_string()).into()
+                }
+                ValueType::Switch => ["on", "off"].map(String::from).into(),
+                ValueType::Choice(choices) => {
+                    choices.iter().map(|choice| choice.id.into()).collect()
+                }
+                _ => vec![setting.get(&small)],
+            };
+            for value in values {
+                let mut scenario = small.clone();
+                if setting.set(&mut scenario, &value).is_err() {
+                    continue;
+                }
+                let refused = scenario.check();
+                let needed = crate::estimate::quick_peak(&scenario);
+                let fine = needed.is_ok_and(|bytes| bytes > Bytes::ZERO);
+                assert!(fine || !refused.is_empty(), "{} {value}", setting.path);
+            }
+        }
+    }
+
+    #[test]
+    fn presets_name_what_their_networks_have() {
+        for preset in presets::all() {
+            let scenario = preset.scenario();
+            let found = unmatched(&Case::of(&scenario)).unwrap();
+            assert_eq!(found, vec![], "{}", preset.id);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! How much work an answer is: counted, for a clock says something else on every machine, and refused or left out where it is too
+//! much. The limits are set for a quarter of a second and 64 MiB an answer; a slow machine takes longer for the same count.
+
+use super::Expansion;
+use crate::tape::Trace;
+
+/// Requests to the allocator in one replay, each layer's told.
+pub const MOST_REQUESTS: usize = 1_200_000;
+
+/// Work of a run and of the search for the smallest card that it completes on.
+pub const MOST_OF_ANSWER: usize = 4_500_000;
+
+/// Work of all stages of a pipeline together.
+pub const MOST_OF_STAGES: usize = 1_000_000;
+
+/// Work of a rank beside which another shard's is told, which holds no more.
+pub const MOST_OF_SHARDS: usize = 1_500_000;
+
+/// What the allocator is asked in a replay. What was copied is asked once, if it leaves the allocator as it found it, which it does
+/// from the second micro-batch or step on.
+pub fn requests(trace: &Trace) -> usize {
+    let expansion = Expansion::new(trace);
+    let begins = |phase: usize| {
+        let mark = trace.phase_starts.get(phase);
+        mark.map_or(trace.events.len(), |mark| mark.at)
+    };
+    let mut all = 0;
+    let mut from = 0;
+    for copied in &trace.copied {
+        let (begin, end) = (begins(copied.from), begins(copied.from + copied.count));
+        // One inside another is left out with it.
+        if begin >= from {
+            all += expansion.count(from, begin);
+            from = end;
+        }
+    }
+    all + expansion.count(from, trace.events.len())
+}
+
+/// The same with what it takes to make the trace: a tensor costs as much as some eight requests.
+pub fn of(trace: &Trace) -> usize {
+    const OF_A_TENSOR: usize = 8;
+    requests(trace) + OF_A_TENSOR * trace.storages.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::allocator::counting::take_count;
+    use crate::estimate::Prediction;
+    use crate::estimate::engine::counting::take_made;
+    use headroom_catalog as catalog;
+    use headroom_scenario::sample::Dice;
+    use headroom_scenario::settings::{self, ValueType};
+    use headroom_scenario::{Scenario, presets};
+
+    fn with(model: &str, changes: &[(&str, &str)]) -> Scenario {
+        let mut scenario = Scenario::default();
+        scenario.model.id = model.into();
+        for (name, value) in changes {
+            settings::set(&mut scenario, name, value).unwrap();
+        }
+        scenario
+    }
+
+    #[test]
+    fn what_is_copied_is_no_work() {
+        let of = |accumulation: &str| {
+            let prediction = Prediction::new(with("gpt2", &[("accum", accumulation)]));
+            requests(&prediction.first_steps().unwrap().run.trace)
+        };
+        let (three, eight, many) = (of("3"), of("8"), of("1000"));
+        // Only the batches that wait are more.
+        assert!(
+            three < eight && eight < three + three / 20,
+            "{three} {eight}"
+        );
+        assert!(many <= eight + 8, "{eight} {many}");
+    }
+
+    /// What one answer of `headroom estimate` took: storages made, memory asked of the allocator, bytes of the largest trace.
+    fn counted(scenario: Scenario) -> Option<[usize; 3]> {
+        let _ = (take_made(), take_count());
+        let prediction = Prediction::new(scenario);
+        let answered = prediction.estimate().is_ok();
+        let _ = (prediction.smallest_card(), prediction.ranks());
+        let ((made, bytes), asked) = (take_made(), take_count());
+        answered.then_some([made, asked, bytes])
+    }
+
+    #[track_caller]
+    fn check(scenario: Scenario) -> bool {
+        let link = headroom_scenario::share::write(&scenario);
+        let Some([made, asked, bytes]) = counted(scenario) else {
+            return false;
+        };
+        // At half a microsecond and at 50 nanoseconds each this is a quarter of a second.
+        let work = made * 8 + asked;
+        assert!(work < 5_000_000, "{made} made, {asked} asked: {link}");
+        // Beside it are the tensors that are alive and the allocator's blocks.
+        assert!(bytes < 32 << 20, "{bytes} bytes: {link}");
+        true
+    }
+
+    /// A preset or a model with sizes and settings at the edges of what is admitted.
+    fn extreme(dice: &mut Dice) -> Scenario {
+        let mut pick = |count: usize| dice.below(count as u64) as usize;
+        let mut scenario = match pick(3) {
+            0 => presets::all()[pick(presets::all().len())].scenario(),
+            _ => Scenario::of_model(&catalog::models()[pick(catalog::models().len())]),
+        };
+        if let Some(entry) = catalog::model(&scenario.model.id) {
+            let sizes = entry.sizes();
+            for _ in 0..pick(3) {
+                let (name, own) = &sizes[pick(sizes.len())];
+                let own = own.first().copied().unwrap_or(1);
+                let size = [1, own / 2, own * 2, own * 4, 100, 400, 1_000][pick(7)].max(1);
+                scenario.model.dims.insert((*name).into(), size);
+            }
+        }
+        for _ in 0..=pick(4) {
+            let setting = &settings::all()[pick(settings::all().len())];
+            let value = match setting.value_type {
+                ValueType::Whole { low, high } => [low, 8, 64, 129, 1_000, high][pick(6)]
+                    .clamp(low, high)
+                    .to_string(),
+                ValueType::Switch => ["on", "off"][pick(2)].to_string(),
+                ValueType::Choice(choices) => choices[pick(choices.len())].id.to_string(),
+                _ => continue,
+            };
+            let _ = setting.set(&mut scenario, &value);
+        }
+        scenario
+    }
+
+    #[test]
+    fn no_admitted_scenario_takes_more_work_than_a_quarter_of_a_second_allows() {
+        let pipeline = [
+            ("gpus", "16"),
+            ("par", "ddp"),
+            ("pp", "16"),
+            ("accum", "64"),
+        ];
+        let zero = [("gpus", "8"), ("par", "zero3"), ("accum", "8")];
+        let (accumulated, deep) = ([("accum", "8")], [("dims", "layers_per_block=12")]);
+        for (model, changes) in [
+            ("llama-3.1-405b", &pipeline[..]),
+            ("llama-3.1-405b", &zero),
+            ("sdxl-unet", &accumulated),
+            ("sdxl-unet", &deep),
+            ("peptrm", &accumulated),
+            ("deepseek-v3", &accumulated),
+        ] {
+            assert!(check(with(model, changes)), "{model} {changes:?}");
+        }
+        let mut dice = Dice::new(16);
+        let (mut admitted, mut tried) = (0, 0);
+        while tried < 60 {
+            let scenario = extreme(&mut dice);
+            if scenario.check().is_empty() {
+                tried += 1;
+                admitted += usize::from(check(scenario));
+            }
+        }
+        // A bound that refuses everything would hold as well.
+        assert!(admitted > 45, "{admitted} of {tried}");
+    }
+}

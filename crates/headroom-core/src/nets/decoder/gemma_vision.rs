@@ -1,0 +1,172 @@
+//! Gemma 3 and PaliGemma with images: SigLIP's tower, a projector and a Gemma, in which an image's tokens see each other
+//! (transformers/models/{gemma3,paligemma}/modeling_*.py).
+
+use super::super::siglip::VisionModel;
+use super::super::{Cx, ModelError, Net, Output, Sizes, inputs, masks};
+use super::family::Family;
+use super::norm::gemma;
+use super::{Decoder, ModelInputs, cache};
+use crate::tape::ops::{AttentionMask, Conv};
+use crate::tape::{DType, Tensor};
+use headroom_scenario::Data;
+
+#[derive(Clone, Copy, Debug)]
+struct Gemma3 {
+    vision: VisionModel,
+    text: Decoder,
+    projector: Projector,
+    /// Patches along the side of a square whose mean is a token.
+    square: u64,
+}
+
+/// What makes tokens of patches.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Projector {
+    /// `Gemma3MultiModalProjector`: means over squares of patches, so many a side, a norm and a product.
+    Pooled,
+    /// `PaliGemmaMultiModalProjector`.
+    Linear,
+}
+
+pub(super) fn build(
+    sizes: &Sizes,
+    family: Family,
+    projector: Projector,
+) -> Result<Box<dyn Net>, ModelError> {
+    let vision = VisionModel::new(sizes)?;
+    let side = sizes.or("image_tokens", 256).isqrt().max(1);
+    Ok(Box::new(Gemma3 {
+        square: (vision.side() / side).max(1),
+        vision,
+        text: Decoder::new(sizes, family)?,
+        projector,
+    }))
+}
+
+impl Net for Gemma3 {
+    /// One image a sample; its tokens are part of the sequence.
+    fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
+        let mut all = inputs::token_ids_and_labels(cx, data);
+        let types = [data.micro_batch, data.sequence];
+        all.insert(2, self.vision.pixels(cx, data.micro_batch));
+        all.insert(3, cx.tape.empty("token_type_ids", types, DType::I64));
+        all
+    }
+
+    fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
+        let [ids, labels, pixels, types, ..] = batch else {
+            return Output::empty(cx);
+        };
+        let cache = cache(cx);
+        let padding = batch.get(4);
+        let (hidden, features) = cx.module("model", |cx| {
+            self.model(cx, [ids, pixels, types], padding, &cache)
+        });
+        let mut output = self.text.output(cx, &hidden, labels, cache);
+        output.held.push(features);
+        output
+    }
+}
+
+impl Gemma3 {
+    fn model(
+        &self,
+        cx: &Cx,
+        [ids, pixels, types]: [&Tensor; 3],
+        padding: Option<&Tensor>,
+        cache: &super::Cache,
+    ) -> (Tensor, Tensor) {
+        let before = cx.tape.construction_point();
+        let mut embeddings = cx.module("language_model", |cx| self.text.embeddings(cx, ids));
+        let after = cx.tape.construction_point();
+        // PaliGemma counts places from one, and before it looks at images.
+        let positions = match self.projector {
+            Projector::Pooled => None,
+            Projector::Linear => Some(inputs::positions(ids).pipe(Tensor::add_scalar)),
+        };
+        let states = cx.module("vision_tower", |cx| {
+            self.vision.last_hidden_state(cx, pixels)
+        });
+        let projected = cx.module("multi_modal_projector", |cx| match self.projector {
+            Projector::Pooled => self.pooled(cx, &states),
+            Projector::Linear => cx.linear("linear", &states, self.text.hidden, true),
+        });
+        let features = projected.to(embeddings.dtype());
+        cx.tape.construct_here(before, after);
+        let image = counted_image_tokens(ids);
+        embeddings = embeddings.masked_scatter(&image, &features);
+        drop(image);
+        let cached = cache.is_some();
+        let (blocks, masks) = self.masks(cx, types, padding, embeddings.dtype(), cached);
+        let hidden = cx.module("language_model", |cx| {
+            let inputs = ModelInputs {
+                padding_mask: None,
+                attention_masks: Some(masks.clone()),
+                position_ids: positions.clone(),
+            };
+            self.text.run(cx, embeddings.clone(), ids, inputs, cache)
+        });
+        drop((states, projected, positions, blocks, masks));
+        (hidden, features)
+    }
+
+    /// Which block each token belongs to, and the masks made from that.
+    fn masks(
+        &self,
+        cx: &Cx,
+        types: &Tensor,
+        padding: Option<&Tensor>,
+        dtype: DType,
+        cached: bool,
+    ) -> (Tensor, [AttentionMask; 2]) {
+        match self.projector {
+            Projector::Pooled => {
+                let blocks = masks::image_blocks(types);
+                let whole = masks::blockwise_mask(cx, &blocks, padding, dtype, false);
+                if let Some(padding) = padding {
+                    // Cast once more to ask how long a window's mask must be.
+                    drop(padding.constant("to", padding.shape(), DType::Bool));
+                }
+                let windowed = masks::blockwise_mask(cx, &blocks, padding, dtype, true);
+                (blocks, [whole, windowed])
+            }
+            Projector::Linear => {
+                let blocks = masks::prefix_blocks(types);
+                if padding.is_none() && !cached {
+                    inputs::packed_sequence_probe(types);
+                }
+                let whole = masks::blockwise_mask(cx, &blocks, padding, dtype, false);
+                (blocks, [whole, AttentionMask::None])
+            }
+        }
+    }
+
+    /// `Gemma3MultiModalProjector.forward`.
+    fn pooled(&self, cx: &Cx, states: &Tensor) -> Tensor {
+        let (b, width, side) = (states.size(0), states.size(2), self.vision.side());
+        let weight = cx.param("mm_input_projection_weight", [width, self.text.hidden]);
+        let mut squares = states.transpose(1, 2).reshape(&[b, width, side, side]);
+        squares = squares.contiguous();
+        let mut pooled = squares.avg_pool2d(self.square, Conv::stride(self.square));
+        let count = pooled.size(2) * pooled.size(3);
+        pooled = pooled.reshape(&[b, width, count]).transpose(1, 2);
+        let normed = cx.module("mm_soft_emb_norm", |cx| {
+            gemma(&pooled, &cx.param("weight", [width]).tensor())
+        });
+        let projected = normed.matmul_by(&weight.tensor());
+        projected.to(states.dtype())
+    }
+}
+
+/// `get_placeholder_mask`: which tokens are an image's, counted to compare with its features.
+fn counted_image_tokens(ids: &Tensor) -> Tensor {
+    let mask = ids.constant("eq", ids.shape(), DType::Bool).unsqueeze(-1);
+    let scalar = |op, dtype| ids.constant(op, &[0; 0], dtype);
+    let count = scalar("sum", DType::I64);
+    ids.tape()
+        .workspace("sum", ids.numel() * DType::I64.bytes());
+    let elements = scalar("mul", DType::I64);
+    let equal = scalar("eq", DType::Bool);
+    drop((count, elements, equal));
+    mask
+}

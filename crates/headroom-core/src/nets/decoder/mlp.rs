@@ -1,0 +1,81 @@
+//! The MLP of a block.
+
+use super::super::{Cx, activations::gelu_new};
+use super::Decoder;
+use super::family::{Activation, MlpForm};
+use crate::tape::Tensor;
+use headroom_scenario::Kernels;
+
+impl Decoder {
+    pub(super) fn mlp(&self, cx: &Cx, x: &Tensor) -> Tensor {
+        let mut out = match self.family.names.mlp {
+            Some(name) => cx.module(name, |cx| self.mlp_module(cx, x)),
+            None => self.plain_mlp(cx, x),
+        };
+        if self.family.dropout.in_layer {
+            out = self.dropout(cx, &out);
+        }
+        out
+    }
+
+    fn mlp_module(&self, cx: &Cx, x: &Tensor) -> Tensor {
+        if let Some(experts) = self.family.mlp.experts {
+            return self.sparse_moe(cx, x, experts);
+        }
+        match self.family.mlp.form {
+            MlpForm::Gated => self.gated_mlp(cx, x, self.intermediate),
+            MlpForm::FusedGated => self.fused_gated_mlp(cx, x),
+            MlpForm::Plain => self.plain_mlp(cx, x),
+        }
+    }
+
+    fn plain_mlp(&self, cx: &Cx, x: &Tensor) -> Tensor {
+        let (names, bias) = (self.family.names, self.family.mlp.bias);
+        let mut hidden = cx.linear(names.up_proj, x, self.intermediate, bias);
+        hidden = self.activation(&hidden);
+        hidden = cx.linear(names.down_proj, &hidden, self.hidden, bias);
+        if self.family.dropout.in_sublayers {
+            hidden = self.dropout(cx, &hidden);
+        }
+        hidden
+    }
+
+    fn fused_gated_mlp(&self, cx: &Cx, x: &Tensor) -> Tensor {
+        let both = cx.linear("gate_up_proj", x, 2 * self.intermediate, false);
+        let mut halves = both.chunk(2, -1);
+        drop(both);
+        let (Some(up), Some(gate)) = (halves.pop(), halves.pop()) else {
+            return x.clone();
+        };
+        let product = self.activation(&gate).pipe(|gate| up.mul(gate));
+        cx.linear("down_proj", &product, self.hidden, false)
+    }
+
+    pub(super) fn gated_mlp(&self, cx: &Cx, x: &Tensor, width: u64) -> Tensor {
+        let product = {
+            let mut gate = cx.linear("gate_proj", x, width, false);
+            if cx.env.training.kernels == Kernels::Liger {
+                let up = cx.linear("up_proj", x, width, false);
+                gate.silu_mul_liger(&up)
+            } else {
+                gate = gate.pipe(|gate| self.activation(gate));
+                let up = cx.linear("up_proj", x, width, false);
+                gate.mul(&up)
+            }
+        };
+        cx.linear("down_proj", &product, self.hidden, false)
+    }
+
+    pub(super) fn activation(&self, x: &Tensor) -> Tensor {
+        match self.family.mlp.activation {
+            Activation::Silu => x.silu(),
+            Activation::Gelu => x.gelu(),
+            Activation::GeluNew => gelu_new(x),
+            Activation::Relu => x.relu(),
+        }
+    }
+
+    pub(super) fn dropout(&self, cx: &Cx, x: &Tensor) -> Tensor {
+        cx.dropout(x, self.dropout_rate)
+    }
+}

@@ -1,0 +1,104 @@
+//! FLUX.1.
+
+use super::conditioning;
+use super::joint::{Joint, last_norm};
+use crate::nets::diffusion::mse_output;
+use crate::nets::{Cx, ModelError, Net, Output, Sizes};
+use crate::tape::{DType, Tensor};
+use headroom_scenario::Data;
+
+#[derive(Clone, Copy, Debug)]
+struct Flux {
+    /// Packed latent pixels and text tokens.
+    pixels: u64,
+    words: u64,
+    channels: u64,
+    layers: u64,
+    single_layers: u64,
+    heads: u64,
+    head_dim: u64,
+    context: u64,
+    pooled: u64,
+    guidance: bool,
+}
+
+pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+    // Eight-fold reduced by the encoder and packed two by two.
+    let side = sizes.or("img", 1024).div_ceil(16);
+    Ok(Box::new(Flux {
+        pixels: side.saturating_mul(side),
+        words: sizes.or("ctx_len", 512),
+        channels: sizes.or("channels", 64),
+        layers: sizes.need("layers")?,
+        single_layers: sizes.need("single_layers")?,
+        heads: sizes.need("heads")?.max(1),
+        head_dim: sizes.need("head_dim")?,
+        context: sizes.need("ctx_dim")?,
+        pooled: sizes.need("pooled")?,
+        guidance: sizes.is_set("guidance"),
+    }))
+}
+
+impl Net for Flux {
+    fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
+        let n = data.micro_batch;
+        let make = |name, shape: &[u64]| cx.tape.empty(name, shape, cx.env.weights);
+        let mut all = vec![
+            make("hidden_states", &[n, self.pixels, self.channels]),
+            make("target", &[n, self.pixels, self.channels]),
+            make("encoder_hidden_states", &[n, self.words, self.context]),
+            make("pooled_projections", &[n, self.pooled]),
+            make("ids", &[self.pixels + self.words, 3]),
+            make("timestep", &[n]),
+        ];
+        if self.guidance {
+            all.push(make("guidance", &[n]));
+        }
+        all
+    }
+
+    fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
+        let [latents, target, text, pooled, ids, timestep, guidance @ ..] = batch else {
+            return Output::empty(cx);
+        };
+        let width = self.heads.saturating_mul(self.head_dim);
+        let mut hidden = cx.linear("x_embedder", latents, width, true);
+        let mut steps = vec![("timestep_embedder", timestep)];
+        if let Some(guidance) = guidance.first() {
+            steps.push(("guidance_embedder", guidance));
+        }
+        let emb = conditioning(cx, &steps, pooled, width);
+        let mut text = cx.linear("context_embedder", text, width, true);
+        let rows = [1, ids.size(0), 1, self.head_dim];
+        let rotary = [(); 2].map(|()| ids.constant("rope", &rows, DType::F32));
+        let joint = Joint {
+            heads: self.heads,
+            head_dim: self.head_dim,
+            norms: true,
+            rotary: Some(rotary),
+            pre_only: false,
+            dual: false,
+        };
+        let mut state = vec![hidden, text];
+        for (name, count, single) in [
+            ("transformer_blocks", self.layers, false),
+            ("single_transformer_blocks", self.single_layers, true),
+        ] {
+            let (joint, emb) = (joint.clone(), emb.clone());
+            let outer = cx.checkpointing_in_any_mode();
+            state = outer.equal_layers(name, count, state, move |cx, state| match state {
+                [hidden, text] if single => joint.single(cx, hidden, text, &emb).to_vec(),
+                [hidden, text] => joint.block(cx, hidden, text, &emb).to_vec(),
+                _ => Vec::new(),
+            });
+        }
+        let Ok([image, words]) = <[Tensor; 2]>::try_from(state) else {
+            return Output::empty(cx);
+        };
+        hidden = last_norm(cx, &image, &emb);
+        text = words;
+        let out = cx.linear("proj_out", &hidden, self.channels, true);
+        drop((hidden, text, image));
+        mse_output(cx, out, target)
+    }
+}

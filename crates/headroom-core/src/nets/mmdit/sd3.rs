@@ -1,0 +1,110 @@
+//! Stable Diffusion 3 and 3.5.
+
+use super::conditioning;
+use super::joint::{Joint, last_norm};
+use crate::nets::diffusion::{mse_output, unpatchify};
+use crate::nets::{Cx, ModelError, Net, Output, Sizes};
+use crate::tape::ops::Conv;
+use crate::tape::{DType, Tensor};
+use headroom_scenario::Data;
+
+#[derive(Clone, Copy, Debug)]
+struct Sd3 {
+    image: u64,
+    patch: u64,
+    channels: u64,
+    layers: u64,
+    heads: u64,
+    head_dim: u64,
+    words: u64,
+    context: u64,
+    pooled: u64,
+    /// Side of the grid of positions that is stored.
+    positions: u64,
+    norms: bool,
+    /// How many of the first blocks have a second attention.
+    dual: u64,
+}
+
+pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+    Ok(Box::new(Sd3 {
+        image: sizes.or("img", 128),
+        patch: sizes.or("patch", 2).max(1),
+        channels: sizes.or("channels", 16),
+        layers: sizes.need("layers")?,
+        heads: sizes.need("heads")?.max(1),
+        head_dim: sizes.need("head_dim")?,
+        // 77 tokens of CLIP and 256 of T5.
+        words: sizes.or("ctx_len", 333),
+        context: sizes.need("ctx_dim")?,
+        pooled: sizes.need("pooled")?,
+        positions: sizes.or("pos", 96),
+        norms: sizes.is_set("qk_norm"),
+        dual: sizes.or("dual_layers", 0),
+    }))
+}
+
+impl Net for Sd3 {
+    fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
+        let n = data.micro_batch;
+        let make = |name, shape: &[u64]| cx.tape.empty(name, shape, cx.env.weights);
+        let image = [n, self.channels, self.image, self.image];
+        vec![
+            make("hidden_states", &image),
+            make("target", &image),
+            make("encoder_hidden_states", &[n, self.words, self.context]),
+            make("pooled_projections", &[n, self.pooled]),
+            make("timestep", &[n]),
+        ]
+    }
+
+    fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
+        let [latents, target, text, pooled, timestep] = batch else {
+            return Output::empty(cx);
+        };
+        let width = self.heads.saturating_mul(self.head_dim);
+        let side = self.image / self.patch;
+        let (n, tokens) = (latents.size(0), side * side);
+        let hidden = cx.module("pos_embed", |cx| {
+            let grid = self.positions.saturating_mul(self.positions);
+            cx.buffer("pos_embed", [1, grid, width], DType::F32);
+            let conv = Conv::stride(self.patch);
+            let mut x = cx.conv2d("proj", latents, width, self.patch, conv, true);
+            x = x.reshape(&[n, width, tokens]).transpose(1, 2);
+            let cropped = x.constant("crop", &[1, tokens, width], DType::F32);
+            let dtype = x.dtype();
+            x.add(&cropped).pipe(|x| x.to(dtype))
+        });
+        let emb = conditioning(cx, &[("timestep_embedder", timestep)], pooled, width);
+        let text = cx.linear("context_embedder", text, width, true);
+        let this = *self;
+        let passed = emb.clone();
+        let state = cx.checkpointing_in_any_mode().layers(
+            "transformer_blocks",
+            self.layers,
+            vec![hidden, text],
+            move |cx, state, i| {
+                let joint = Joint {
+                    heads: this.heads,
+                    head_dim: this.head_dim,
+                    norms: this.norms,
+                    rotary: None,
+                    pre_only: i as u64 + 1 == this.layers,
+                    dual: (i as u64) < this.dual,
+                };
+                match state {
+                    [hidden, text] => joint.block(cx, hidden, text, &passed).to_vec(),
+                    _ => Vec::new(),
+                }
+            },
+        );
+        let Some(mut hidden) = state.into_iter().next() else {
+            return Output::empty(cx);
+        };
+        hidden = last_norm(cx, &hidden, &emb);
+        let (p, c) = (self.patch, self.channels);
+        hidden = cx.linear("proj_out", &hidden, p * p * c, true);
+        hidden = unpatchify(&hidden, side, p, c);
+        mse_output(cx, hidden, target)
+    }
+}

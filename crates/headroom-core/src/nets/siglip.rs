@@ -1,0 +1,183 @@
+//! SigLIP: CLIP's encoders without a class token, pooled by attention, and a loss of pairs
+//! (transformers/models/siglip/modeling_siglip.py).
+
+use super::clip::{Tower, normalized};
+use super::masks::bidirectional_mask;
+use super::multi_head::multi_head;
+use super::{Cx, ModelError, Net, Output, Sizes};
+use crate::tape::ops::{AttentionMask, Conv};
+use crate::tape::{DType, Tensor};
+use headroom_scenario::Data;
+
+/// `SiglipVisionTransformer`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct VisionModel {
+    tower: Tower,
+    image: u64,
+    patch: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Siglip {
+    vision: VisionModel,
+    text: Tower,
+    vocab: u64,
+    context: u64,
+    projection: u64,
+}
+
+pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+    let text = Tower {
+        quick_gelu: false,
+        ..Tower::of_texts(sizes)?
+    };
+    Ok(Box::new(Siglip {
+        vision: VisionModel::new(sizes)?,
+        text,
+        vocab: sizes.need("vocab")?,
+        context: sizes.or("ctx", 64),
+        projection: sizes.or("proj", text.hidden),
+    }))
+}
+
+impl Net for Siglip {
+    fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
+        let n = data.micro_batch;
+        let ids = cx.tape.empty("input_ids", [n, self.context], DType::I64);
+        vec![ids, self.vision.pixels(cx, n)]
+    }
+
+    fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
+        let [ids, image] = batch else {
+            return Output::empty(cx);
+        };
+        let scale = cx.param("logit_scale", [1]).tensor();
+        let bias = cx.param("logit_bias", [1]).tensor();
+        let [vision_last, image_features] =
+            cx.module("vision_model", |cx| self.vision.forward(cx, image));
+        let [text_last, text_features] = cx.module("text_model", |cx| self.text_model(cx, ids));
+        let image_embeds = normalized(&image_features);
+        let text_embeds = normalized(&text_features);
+        let mut logits = text_embeds.linear(&image_embeds, None);
+        logits = {
+            let scaled = scale.exp().pipe(|scale| logits.mul(scale));
+            scaled.add(&bias)
+        };
+        let loss = cx.module("loss", |_| sigmoid_loss(&logits));
+        let held = vec![
+            logits,
+            text_embeds,
+            image_embeds,
+            text_last,
+            text_features,
+            vision_last,
+            image_features,
+        ];
+        Output { loss, held }
+    }
+}
+
+impl VisionModel {
+    pub(super) fn new(sizes: &Sizes) -> Result<Self, ModelError> {
+        let tower = Tower {
+            quick_gelu: false,
+            ..Tower::of_images(sizes)?
+        };
+        Ok(Self {
+            tower,
+            image: sizes.or("img", 224),
+            patch: sizes.need("patch")?.max(1),
+        })
+    }
+
+    pub(super) fn pixels(&self, cx: &Cx, count: u64) -> Tensor {
+        let shape = [count, 3, self.image, self.image];
+        cx.tape.empty("pixel_values", shape, cx.env.weights)
+    }
+
+    /// Patches along an image's side.
+    pub(super) fn side(&self) -> u64 {
+        self.image / self.patch
+    }
+
+    /// `last_hidden_state` and, from it, `pooler_output`.
+    fn forward(&self, cx: &Cx, image: &Tensor) -> [Tensor; 2] {
+        let last = self.last_hidden_state(cx, image);
+        let pooled = cx.module("head", |cx| self.pooling_head(cx, &last));
+        [last, pooled]
+    }
+
+    pub(super) fn last_hidden_state(&self, cx: &Cx, image: &Tensor) -> Tensor {
+        let embedded = cx.module("embeddings", |cx| self.embeddings(cx, image));
+        let mut last = self.tower.encode(cx, &embedded, &AttentionMask::None);
+        last = cx.layer_norm("post_layernorm", &last);
+        last
+    }
+
+    /// `SiglipVisionEmbeddings.forward`.
+    fn embeddings(&self, cx: &Cx, image: &Tensor) -> Tensor {
+        let (n, hidden) = (image.size(0), self.tower.hidden);
+        let conv = Conv::stride(self.patch);
+        let grid = cx.conv2d("patch_embedding", image, hidden, self.patch, conv, true);
+        let grid = cx.asks_for_gradient(grid);
+        let count = grid.size(2) * grid.size(3);
+        let patches = grid.reshape(&[n, hidden, count]).transpose(1, 2);
+        drop(grid);
+        let position_ids = cx.buffer("position_ids", [1, count], DType::I64);
+        let positions = cx.embedding("position_embedding", &position_ids, count, hidden);
+        patches.add(&positions)
+    }
+
+    /// `SiglipMultiheadAttentionPoolingHead`: one learned query over all patches.
+    fn pooling_head(&self, cx: &Cx, states: &Tensor) -> Tensor {
+        let Tower {
+            hidden, heads, ffn, ..
+        } = self.tower;
+        let probe = cx.param("probe", [1, 1, hidden]).tensor();
+        let probe = probe.tiled(states.size(0));
+        let (residual, weights) =
+            cx.module("attention", |cx| multi_head(cx, &probe, states, heads, 0.0));
+        drop(weights);
+        let mut x = cx.layer_norm("layernorm", &residual);
+        x = cx.module("mlp", |cx| {
+            let mut y = cx.linear("fc1", &x, ffn, true);
+            y = y.gelu();
+            cx.linear("fc2", &y, hidden, true)
+        });
+        residual.add(&x).select(1)
+    }
+}
+
+impl Siglip {
+    /// `SiglipTextModel`: last hidden states and the projection of the last token's.
+    fn text_model(&self, cx: &Cx, ids: &Tensor) -> [Tensor; 2] {
+        let hidden = self.text.hidden;
+        let embedded = cx.module("embeddings", |cx| {
+            let words = cx.input_embedding("token_embedding", ids, self.vocab, hidden);
+            let position_ids = cx.buffer("position_ids", [1, self.context], DType::I64);
+            let positions = cx.embedding("position_embedding", &position_ids, self.context, hidden);
+            words.add(&positions)
+        });
+        let mask = bidirectional_mask(cx, ids.size(1), None, embedded.dtype());
+        let mut last = self.text.encode(cx, &embedded, &mask);
+        last = cx.layer_norm("final_layer_norm", &last);
+        let pooled = cx.linear("head", &last.select(1), self.projection, true);
+        [last, pooled]
+    }
+}
+
+/// Every image with every text: a pair on the diagonal, none elsewhere.
+fn sigmoid_loss(logits: &Tensor) -> Tensor {
+    let n = logits.size(0);
+    let signs = {
+        let eye = logits.constant("eye", &[n, n], DType::F32);
+        let ones = logits.constant("ones_like", &[n, n], logits.dtype());
+        let negative = ones.pipe(Tensor::neg);
+        eye.pipe(Tensor::mul_scalar)
+            .pipe(|twice| negative.add(twice))
+    };
+    let signed = signs.mul(logits);
+    let likelihood = signed.softplus();
+    let sums = likelihood.sum(&[-1]).pipe(Tensor::neg);
+    sums.mean_all()
+}

@@ -1,0 +1,152 @@
+//! Swin: attention within windows that shift from layer to layer (transformers/models/swin/modeling_swin.py).
+
+mod layer;
+mod windows;
+
+use std::rc::Rc;
+
+use super::vit::{images_and_labels, patches};
+use super::{Cx, ModelError, Net, Output, Sizes};
+use crate::tape::Tensor;
+use headroom_scenario::Data;
+use layer::Layer;
+use windows::merge_patches;
+
+#[derive(Clone, Debug)]
+struct Swin {
+    embed: u64,
+    depths: Vec<u64>,
+    heads: Vec<u64>,
+    window: u64,
+    image: u64,
+    patch: u64,
+    classes: u64,
+}
+
+pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+    let (depths, heads) = (sizes.list("depths")?, sizes.list("heads")?);
+    if depths.len() != heads.len() {
+        return Err(ModelError::MismatchedLists {
+            names: "`depths` and `heads`",
+            expected: "one of each for every stage",
+        });
+    }
+    Ok(Box::new(Swin {
+        embed: sizes.need("embed")?,
+        depths: depths.to_vec(),
+        heads: heads.iter().map(|&n| n.max(1)).collect(),
+        window: sizes.or("window", 7).max(1),
+        image: sizes.or("img", 224),
+        patch: sizes.or("patch", 4).max(1),
+        classes: sizes.or("classes", 1000),
+    }))
+}
+
+impl Net for Swin {
+    fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
+        images_and_labels(cx, data, self.image)
+    }
+
+    fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
+        let [image, labels] = batch else {
+            return Output::empty(cx);
+        };
+        let (_sequence, pooled) = cx.module("swin", |cx| self.model(cx, image));
+        let logits = cx.linear("classifier", &pooled, self.classes, true);
+        let loss = cx.module("loss", |_| logits.cross_entropy(labels));
+        Output {
+            loss,
+            held: vec![logits],
+        }
+    }
+}
+
+impl Swin {
+    fn model(&self, cx: &Cx, image: &Tensor) -> (Tensor, Tensor) {
+        let embedded = cx.module("embeddings", |cx| {
+            let embedded = cx.module("patch_embeddings", |cx| {
+                patches(cx, "projection", image, self.embed, self.patch)
+            });
+            cx.layer_norm("norm", &embedded)
+        });
+        let (stages, this) = (self.depths.len(), self.clone());
+        let last = cx.module("encoder", |cx| {
+            in_turn(
+                cx,
+                ("layers", stages as u64),
+                &embedded,
+                move |cx, input, i| this.stage(cx, input, i),
+            )
+        });
+        // The encoder's output is held to the end.
+        let encoded = last.into_iter().next().unwrap_or(embedded);
+        let sequence = cx.layer_norm("layernorm", &encoded);
+        // `AdaptiveAvgPool1d(1)` pools an image of one row.
+        let pooled = sequence
+            .transpose(1, 2)
+            .unsqueeze(2)
+            .adaptive_avg_pool2d(1)
+            .squeeze(2)
+            .squeeze(2);
+        (sequence, pooled)
+    }
+
+    /// `SwinStage.forward`: the hidden states, the same as an image, and the last attention weights where there are any.
+    fn stage(&self, cx: &Cx, input: &Tensor, i: usize) -> Vec<Tensor> {
+        let Some(&depth) = self.depths.get(i) else {
+            return Vec::new();
+        };
+        let layers_before: u64 = self.depths.iter().take(i).sum();
+        let side = (0..i).fold(self.image / self.patch, |side, _| side.div_ceil(2));
+        let heads = self.heads.get(i).copied().unwrap_or(1);
+        let window = self.window.min(side).max(1);
+        let shifts = side > self.window;
+        let mut outputs = in_turn(cx, ("blocks", depth), input, move |cx, input, block| {
+            let layer = Layer {
+                heads,
+                side,
+                window,
+                shifted: shifts && block % 2 == 1,
+                drop_path: layers_before + block as u64 > 0,
+            };
+            layer.forward(cx, input)
+        });
+        let Some(hidden) = outputs.first().cloned() else {
+            return outputs;
+        };
+        let (merged, side) = if i + 1 < self.depths.len() {
+            let merged = cx.module("downsample", |cx| merge_patches(cx, &hidden, side));
+            (merged, side.div_ceil(2))
+        } else {
+            (hidden, side)
+        };
+        let (b, channels) = (merged.size(0), merged.size(2));
+        let image = merged
+            .view(&[b, side, side, channels])
+            .permute(&[0, 3, 1, 2])
+            .contiguous();
+        let weights = outputs.drain(1..);
+        [merged, image].into_iter().chain(weights).collect()
+    }
+}
+
+/// Layers of which each takes the first output of the one before. The others keep their names until the next layer
+/// returns, and are no input of it.
+fn in_turn(
+    cx: &Cx,
+    (name, count): (&'static str, u64),
+    input: &Tensor,
+    layer: impl Fn(&Cx, &Tensor, usize) -> Vec<Tensor> + 'static,
+) -> Vec<Tensor> {
+    let layer = Rc::new(layer);
+    let mut outputs = vec![input.clone()];
+    for i in 0..count as usize {
+        let state = outputs.iter().take(1).cloned().collect();
+        let layer = layer.clone();
+        outputs = cx.layer(name, i, state, move |cx, state| match state.first() {
+            Some(input) => layer(cx, input, i),
+            None => Vec::new(),
+        });
+    }
+    outputs
+}

@@ -1,0 +1,360 @@
+//! What a target cannot express, said by field: nothing is written silently wrong.
+
+use super::common::processes;
+use headroom_catalog as catalog;
+use headroom_scenario::network;
+use headroom_scenario::{
+    AdapterMethod, Case, Checkpointing, CommHook, Lora, Offload, Parallelism, Precision, Problem,
+    Quantization, Scenario, settings,
+};
+
+/// What few targets have a word for.
+pub(super) const RARE: &[&str] = &[
+    "training.fp8",
+    "training.qat",
+    "training.low_precision",
+    "training.compile",
+    "training.compile_mode",
+    "training.memory_budget",
+    "parallel.tp",
+    "parallel.pp",
+    "parallel.cp",
+    "parallel.ep",
+    "runtime.memory_fraction",
+    "runtime.eval_batch",
+];
+
+/// The targets whose files carry what is rare and often asked for.
+const CARRIED: &[(&str, &[&str])] = &[
+    ("parallel.tp", &["torchtitan", "megatron"]),
+    ("parallel.pp", &["torchtitan", "megatron"]),
+    ("parallel.cp", &["accelerate", "torchtitan", "megatron"]),
+];
+
+/// What frameworks of pre-training leave no word for.
+pub(super) const BEYOND_PRETRAINING: &[&str] = &[
+    "training.freeze",
+    "training.train_only",
+    "training.lora",
+    "training.quantization",
+    "training.ema",
+    "training.ema_on_host",
+    "training.checkpoint_every",
+    "training.kernels",
+    "training.compile",
+    "training.compile_mode",
+    "training.memory_budget",
+    "training.optimizer_in_backward",
+    "training.zero_to_none",
+    "training.keep_outputs",
+    "training.use_cache",
+    "training.fp8",
+    "training.qat",
+    "training.low_precision",
+    "data.padding_mask",
+    "runtime.memory_fraction",
+    "runtime.eval_batch",
+];
+
+/// Settings of DDP's buckets, for frameworks whose own data parallelism fills buckets of its own.
+pub(super) const BUCKETS: &[&str] = &["parallel.bucket_view", "parallel.bucket_mb"];
+
+/// How the GPUs share the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// One process.
+    Single,
+    /// One process that copies the model to all GPUs.
+    DataParallel,
+    Ddp,
+    Fsdp1,
+    Fsdp2,
+    Hsdp,
+    /// DeepSpeed's ZeRO and its stage.
+    Zero(u8),
+}
+
+impl Layout {
+    /// Whether `fully_shard` divides the weights, in one group or in several copies of it.
+    pub fn is_fsdp2(self) -> bool {
+        matches!(self, Self::Fsdp2 | Self::Hsdp)
+    }
+}
+
+/// The scenario's layout, where it is among those that the target knows.
+pub(super) fn layout(scenario: &Scenario, known: &[Parallelism]) -> Result<Layout, Problem> {
+    let strategy = scenario.parallel.strategy;
+    let offload = scenario.parallel.offload;
+    let layout = match strategy {
+        Parallelism::DataParallel if scenario.hardware.gpus > 1 => Layout::DataParallel,
+        _ if processes(scenario) == 1 => return Ok(Layout::Single),
+        Parallelism::None | Parallelism::DataParallel => Layout::Single,
+        Parallelism::Ddp => Layout::Ddp,
+        Parallelism::Fsdp1 => Layout::Fsdp1,
+        Parallelism::Fsdp2 => Layout::Fsdp2,
+        Parallelism::Hsdp => Layout::Hsdp,
+        Parallelism::Zero1 => Layout::Zero(1),
+        Parallelism::Zero2 => Layout::Zero(2),
+        Parallelism::Zero3 => Layout::Zero(3),
+    };
+    if !known.contains(&strategy) {
+        let ids: Vec<&str> = known.iter().map(|strategy| strategy.id()).collect();
+        let expected = format!("{} for this target", ids.join(" or "));
+        return Err(Problem::new("parallel.strategy", strategy.id(), expected));
+    }
+    let keeps = match layout {
+        Layout::Single | Layout::DataParallel | Layout::Ddp => Offload::None,
+        Layout::Zero(1 | 2) => Offload::Optimizer,
+        _ => Offload::Parameters,
+    };
+    // FSDP moves weights and states together.
+    let divided = matches!(layout, Layout::Fsdp1 | Layout::Fsdp2 | Layout::Hsdp);
+    let known = offload == Offload::None
+        || offload == keeps
+        || (offload == Offload::Optimizer && layout == Layout::Zero(3));
+    if !known {
+        let expected = match keeps {
+            Offload::None => "nothing (none) with this strategy",
+            Offload::Optimizer => "none or optimizer with this strategy",
+            Offload::Parameters if divided => "none or parameters with this strategy",
+            Offload::Parameters => "none, optimizer or parameters",
+        };
+        return Err(Problem::new("parallel.offload", offload.id(), expected));
+    }
+    Ok(layout)
+}
+
+/// A field, and whether it has an effect on a run.
+type Detail = (&'static str, fn(&Scenario) -> bool);
+
+/// What says how a strategy works.
+const DETAILS: &[Detail] = &[
+    ("parallel.partition_optimizer", is_ddp),
+    ("parallel.comm_hook", is_ddp),
+    ("parallel.powersgd_rank", |run| {
+        is_ddp(run) && run.parallel.comm_hook == CommHook::PowerSgd
+    }),
+    ("parallel.reshard", shards),
+    ("parallel.reshard_to", |run| shards(run) || is_zero_3(run)),
+    ("parallel.reshard_root", shards),
+    ("parallel.wrap", shards),
+    ("parallel.param_dtype", shards),
+    ("parallel.reduce_dtype", shards),
+    ("parallel.prefetch_forward", shards),
+    ("parallel.prefetch_backward", shards),
+    ("parallel.shard_quantized", |run| {
+        shards(run) && run.training.quantization != Quantization::None
+    }),
+    ("parallel.sync_each", |run| run.training.accumulation > 1),
+    ("parallel.sequence_parallel", |run| run.parallel.tp > 1),
+    ("parallel.loss_parallel", |run| run.parallel.tp > 1),
+    ("parallel.context", |run| run.parallel.cp > 1),
+    ("parallel.schedule", |run| run.parallel.pp > 1),
+    ("parallel.virtual_stages", |run| run.parallel.pp > 1),
+    ("parallel.zero_bucket", is_zero),
+    ("parallel.zero_overlap", is_zero),
+    ("parallel.zero_contiguous", is_zero),
+    ("parallel.zero_bf16_master", is_zero),
+    ("parallel.zero_prefetch", is_zero_3),
+    ("parallel.zero_persistence", is_zero_3),
+    ("parallel.zero_live", is_zero_3),
+    ("parallel.zero_reuse", is_zero_3),
+    ("parallel.zero_subgroup", is_zero_3),
+];
+
+fn is_ddp(run: &Scenario) -> bool {
+    run.parallel.strategy == Parallelism::Ddp
+}
+
+fn shards(run: &Scenario) -> bool {
+    use Parallelism::{Fsdp1, Fsdp2, Hsdp};
+    matches!(run.parallel.strategy, Fsdp1 | Fsdp2 | Hsdp)
+}
+
+fn is_zero(run: &Scenario) -> bool {
+    use Parallelism::{Zero1, Zero2, Zero3};
+    matches!(run.parallel.strategy, Zero1 | Zero2 | Zero3)
+}
+
+fn is_zero_3(run: &Scenario) -> bool {
+    run.parallel.strategy == Parallelism::Zero3
+}
+
+/// A problem for each field that says how the GPUs share the work and has an effect on this run, where the target has no word
+/// for it: `known` are those that it has.
+pub(super) fn details(scenario: &Scenario, known: &[&str]) -> Vec<Problem> {
+    if processes(scenario) == 1 {
+        return Vec::new();
+    }
+    let unknown = |(path, counts): &&Detail| !known.contains(path) && counts(scenario);
+    let paths: Vec<&str> = DETAILS
+        .iter()
+        .filter(unknown)
+        .map(|(path, _)| *path)
+        .collect();
+    fixed_fields(scenario, &paths)
+}
+
+/// Problems of DDP's buckets, where the target leaves these fields at their defaults.
+pub(super) fn buckets(scenario: &Scenario, layout: Layout, paths: &[&str]) -> Vec<Problem> {
+    if layout == Layout::Ddp {
+        fixed_fields(scenario, paths)
+    } else {
+        Vec::new()
+    }
+}
+
+/// A problem for each of these fields whose value the target has no word for: it always does what the default says.
+pub(super) fn fixed(scenario: &Scenario, lists: &[&[&str]]) -> Vec<Problem> {
+    let mut problems = fixed_fields(scenario, &lists.concat());
+    if let Some(network) = &scenario.model.network {
+        let expected = "a model of the catalogue: a declared network has no code to run";
+        problems.push(Problem::new(network::FIELD, network.text(), expected));
+    }
+    problems
+}
+
+/// The problems of these fields alone.
+pub(super) fn fixed_fields(scenario: &Scenario, paths: &[&str]) -> Vec<Problem> {
+    let defaults = Scenario::default();
+    let differs = |path: &&str| {
+        let setting = settings::find(path)?;
+        let value = setting.get(scenario);
+        let fixed = setting.get(&defaults);
+        let asked = setting.applies(scenario) && value != fixed;
+        let shown = if fixed.is_empty() { "nothing" } else { &fixed };
+        let expected = match CARRIED.iter().find(|(carried, _)| carried == path) {
+            Some((_, targets)) => {
+                format!("{shown} for this target; {} carry it", targets.join(", "))
+            }
+            None => format!("{shown}, the only value that is written for this target"),
+        };
+        asked.then(|| Problem::new(*path, value, expected))
+    };
+    paths.iter().filter_map(differs).collect()
+}
+
+/// A problem where something else is trained for than the model's own loss, or with other adapters than LoRA: this target has
+/// no words for it.
+pub(super) fn task(scenario: &Scenario) -> Vec<Problem> {
+    fixed_fields(scenario, &["task.objective", "training.lora.method"])
+}
+
+/// A problem where something else is trained for than the model's own loss.
+pub(super) fn objective(scenario: &Scenario) -> Vec<Problem> {
+    fixed_fields(scenario, &["task.objective"])
+}
+
+/// A problem where there are other adapters than LoRA and DoRA, which tools have one word for.
+pub(super) fn low_rank(scenario: &Scenario) -> Vec<Problem> {
+    let dora = |lora: &Lora| lora.method == AdapterMethod::Dora;
+    if scenario.training.lora.as_ref().is_some_and(dora) {
+        return Vec::new();
+    }
+    adapters(scenario)
+}
+
+/// A problem where a target that has words for tasks makes no such adapters.
+pub(super) fn adapters(scenario: &Scenario) -> Vec<Problem> {
+    fixed_fields(scenario, &["training.lora.method"])
+}
+
+/// A problem where the model is none that these scripts and tools train: one that continues text.
+pub(super) fn causal(scenario: &Scenario) -> Option<Problem> {
+    let model = Case::of(scenario).model?;
+    let expected = "a language model that continues text, for this target";
+    let other = model.category != catalog::ModelCategory::Decoders;
+    other.then(|| Problem::new("model.id", model.id, expected))
+}
+
+/// A problem where the precision is not one of these.
+pub(super) fn precision_among(scenario: &Scenario, known: &[Precision]) -> Option<Problem> {
+    let precision = scenario.training.precision;
+    if known.contains(&precision) {
+        return None;
+    }
+    let ids: Vec<&str> = known.iter().map(|strategy| strategy.id()).collect();
+    let expected = format!("{} for this target", ids.join(" or "));
+    Some(Problem::new("training.precision", precision.id(), expected))
+}
+
+/// A problem where checkpointing is of another kind than none or every layer.
+pub(super) fn plain_checkpointing(scenario: &Scenario) -> Option<Problem> {
+    let checkpointing = scenario.training.checkpointing;
+    let known = matches!(checkpointing, Checkpointing::None | Checkpointing::Layers);
+    let expected = "none or layers for this target";
+    (!known).then(|| Problem::new("training.checkpointing", checkpointing.id(), expected))
+}
+
+/// A problem where frozen weights are in four bits but nothing beside them is trained.
+pub(super) fn quantized(scenario: &Scenario) -> Option<Problem> {
+    let training = &scenario.training;
+    if matches!(
+        training.quantization,
+        Quantization::Int8
+            | Quantization::Hqq
+            | Quantization::Gptq
+            | Quantization::Awq
+            | Quantization::Aqlm
+    ) {
+        let expected = "none, nf4 or nf4-double for this target";
+        let problem = Problem::new(
+            "training.quantization",
+            training.quantization.id(),
+            expected,
+        );
+        return Some(problem);
+    }
+    let wrong = training.quantization != Quantization::None && training.lora.is_none();
+    let expected = "none without adapters: weights in four bits cannot be trained";
+    wrong.then(|| {
+        Problem::new(
+            "training.quantization",
+            training.quantization.id(),
+            expected,
+        )
+    })
+}
+
+/// A problem where the card is not NVIDIA's: what this target installs runs on no other.
+pub(super) fn nvidia(scenario: &Scenario) -> Option<Problem> {
+    let gpu = Case::of(scenario).gpu?;
+    let expected = "a card of NVIDIA's for this target, which installs PyTorch for CUDA";
+    let other = gpu.vendor != catalog::Vendor::Nvidia;
+    other.then(|| Problem::new("hardware.gpu", gpu.short_id(), expected))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::export;
+    use headroom_core::estimate::estimate;
+
+    #[test]
+    fn what_is_rare_is_carried_by_those_that_are_named() {
+        for (path, targets) in CARRIED {
+            let mut scenario = Scenario::default();
+            for (name, value) in [
+                ("hardware.gpus", "4"),
+                ("parallel.strategy", "fsdp2"),
+                (path, "2"),
+            ] {
+                settings::set(&mut scenario, name, value).unwrap();
+            }
+            let all = export::all(&scenario, &estimate(&scenario).unwrap());
+            let refuses = |files: &export::Files| {
+                let problems = files.as_ref().err();
+                problems.is_some_and(|all| all.iter().any(|problem| problem.field == *path))
+            };
+            for (target, files) in all {
+                let named = targets.contains(&target.id);
+                let right = if named {
+                    !refuses(&files)
+                } else {
+                    files.is_err()
+                };
+                assert!(right, "{path} {}", target.id);
+            }
+        }
+    }
+}

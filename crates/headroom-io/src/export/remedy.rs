@@ -1,0 +1,173 @@
+//! What to change in a run so that a program can express it.
+
+use super::Target;
+use headroom_base::units::Bytes;
+use headroom_core::estimate::{Estimate, quick_peak};
+use headroom_scenario::settings::{self, Setting, ValueType};
+use headroom_scenario::{Problem, Scenario};
+
+/// A change of one field that a program needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Remedy {
+    pub label: &'static str,
+    /// The new value, as people read it.
+    pub value: String,
+    pub scenario: Scenario,
+}
+
+impl Target {
+    /// What it cannot express of a run, each with the change that mends it and moves memory least; `None` where no value of
+    /// that field does.
+    pub fn remedies(&self, scenario: &Scenario) -> Vec<(Problem, Option<Remedy>)> {
+        let mend = |problem: Problem| {
+            let remedy = self.remedy(scenario, &problem);
+            (problem, remedy)
+        };
+        self.problems(scenario).into_iter().map(mend).collect()
+    }
+
+    /// The run with all such changes; `None` where they do not suffice.
+    pub fn mended(&self, scenario: &Scenario) -> Option<Scenario> {
+        let mut now = scenario.clone();
+        // Each round mends one field or ends.
+        for _ in 0..settings::all().len() {
+            let problems = self.problems(&now);
+            if problems.is_empty() {
+                return Some(now);
+            }
+            let mut remedies = problems.iter().map(|problem| self.remedy(&now, problem));
+            now = remedies.find_map(|remedy| remedy)?.scenario;
+        }
+        None
+    }
+
+    /// What it cannot express of a run.
+    pub fn problems(&self, scenario: &Scenario) -> Vec<Problem> {
+        (self.write)(scenario, &Estimate::default())
+            .err()
+            .unwrap_or_default()
+    }
+
+    /// The change of that field that mends it and moves memory least.
+    pub fn remedy(&self, scenario: &Scenario, problem: &Problem) -> Option<Remedy> {
+        let before = self.problems(scenario).len();
+        let setting = settings::find(&problem.field)?;
+        let peak = quick_peak(scenario).ok();
+        let mut best: Option<(Bytes, Remedy)> = None;
+        for value in candidates(setting) {
+            let mut changed = scenario.clone();
+            if setting.set(&mut changed, &value).is_err() || changed == *scenario {
+                continue;
+            }
+            let refused = changed.check().len() > scenario.check().len();
+            if refused || self.problems(&changed).len() >= before {
+                continue;
+            }
+            let far = match (peak, quick_peak(&changed).ok()) {
+                (Some(was), Some(is)) => was.max(is) - was.min(is),
+                _ => Bytes::ZERO,
+            };
+            if best.as_ref().is_none_or(|(nearest, _)| far < *nearest) {
+                let remedy = Remedy {
+                    label: setting.label,
+                    value: shown(setting, &changed),
+                    scenario: changed,
+                };
+                best = Some((far, remedy));
+            }
+        }
+        best.map(|(_, remedy)| remedy)
+    }
+}
+
+/// Values that may mend a field: its default first.
+fn candidates(setting: &Setting) -> Vec<String> {
+    let mut values = vec![setting.default()];
+    match setting.value_type {
+        ValueType::Choice(choices) => values.extend(choices.iter().map(|choice| choice.id.into())),
+        ValueType::Switch => values.extend(["on", "off"].map(String::from)),
+        ValueType::Whole { .. } => values.extend(["0", "1"].map(String::from)),
+        // Another model or GPU is another run.
+        ValueType::Model | ValueType::Gpu | ValueType::Network => return Vec::new(),
+        _ => {}
+    }
+    values
+}
+
+/// A field's value as people read it.
+pub fn shown(setting: &Setting, scenario: &Scenario) -> String {
+    let value = setting.get(scenario);
+    let label = match setting.value_type {
+        ValueType::Choice(choices) => choices
+            .iter()
+            .find(|choice| choice.id == value)
+            .map(|choice| choice.label),
+        _ => None,
+    };
+    match label {
+        Some(label) => label.into(),
+        None if value.is_empty() => "none".into(),
+        None => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::target;
+    use super::*;
+    use headroom_scenario::presets;
+
+    #[track_caller]
+    fn check(id: &str, changes: &[(&str, &str)], expected: &[(&str, Option<&str>)]) {
+        let mut scenario = presets::find("llama-8b-lora-24gb").unwrap().scenario();
+        for (name, value) in changes {
+            settings::set(&mut scenario, name, value).unwrap();
+        }
+        let target = target(id).unwrap();
+        let remedies = target.remedies(&scenario);
+        let found: Vec<_> = remedies
+            .iter()
+            .map(|(problem, remedy)| {
+                (
+                    &*problem.field,
+                    remedy.as_ref().map(|remedy| &*remedy.value),
+                )
+            })
+            .collect();
+        assert_eq!(found, expected, "{id}");
+        let mended = target.mended(&scenario);
+        assert_eq!(
+            mended.is_some(),
+            expected.iter().all(|(_, value)| value.is_some())
+        );
+        if let Some(mended) = mended {
+            assert!((target.write)(&mended, &Estimate::default()).is_ok());
+        }
+    }
+
+    #[test]
+    fn what_a_program_cannot_express_has_a_change_that_mends_it() {
+        check("trl", &[], &[]);
+        check(
+            "trl",
+            &[("ckpt", "keep-half")],
+            &[("training.checkpointing", Some("full: every layer"))],
+        );
+        check(
+            "trl",
+            &[("loss", "chunked-loss"), ("tp", "2"), ("gpus", "2")],
+            &[
+                ("parallel.tp", Some("1")),
+                (
+                    "training.loss",
+                    Some("chunked logits and cross-entropy, checkpointed"),
+                ),
+            ],
+        );
+        check(
+            "trl",
+            &[("model", "vit-b16"), ("seq", "1")],
+            &[("model.id", None)],
+        );
+    }
+}

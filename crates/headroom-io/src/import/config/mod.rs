@@ -1,0 +1,385 @@
+//! A Hugging Face `config.json`: which architecture, and in which sizes.
+
+mod graph_rows;
+mod keys;
+mod model_types;
+mod recorded;
+pub mod timm;
+
+use self::keys::{ACTIVATIONS, ALIKE, SIZES, WITHOUT_EFFECT};
+use self::model_types::{MODEL_TYPES, ModelType, pairs};
+use super::Imported;
+use headroom_base::document::Document;
+use headroom_base::order::Map;
+use headroom_catalog::{self as catalog, ModelEntry};
+use headroom_core::nets;
+use headroom_scenario::{Problem, Scenario, nearest, settings};
+
+/// Sizes by the catalogue's names.
+type Wanted = Map<String, u64>;
+
+/// Counts of what a model may have none of.
+const MAY_BE_ZERO: &[&str] = &[
+    "first_k_dense_replace",
+    "n_shared_experts",
+    "shared_expert_intermediate_size",
+    "sliding_window",
+    "type_vocab_size",
+];
+
+/// Whether the document is such a file.
+pub fn recognises(document: &Document) -> bool {
+    // Axolotl names a class of transformers by the same key.
+    let of_axolotl = document.get("base_model").is_some();
+    document.get("model_type").is_some() && !of_axolotl
+}
+
+/// The default scenario with this model: the catalogue's nearest, and the sizes in which it differs.
+pub fn read(document: &Document) -> Imported {
+    let mut imported = Imported::default();
+    let given = text(document, "model_type").unwrap_or_default();
+    if let Some(recorded) = recorded::read(document, given) {
+        return recorded;
+    }
+    let Some(kind) = covered("model_type", given, &mut imported.problems) else {
+        return imported;
+    };
+    let mut wanted = Wanted::new();
+    let mut reading = Reading {
+        path: String::new(),
+        problems: &mut imported.problems,
+        not_taken: &mut imported.not_taken,
+    };
+    reading.part(document, kind, "", &mut wanted);
+    let entries = catalog::models()
+        .iter()
+        .filter(|model| model.arch == kind.arch);
+    let sizes_known: Vec<&str> = entries
+        .clone()
+        .flat_map(|model| model.sizes().into_iter().map(|(name, _)| name))
+        .collect();
+    wanted.retain(|name, _| sizes_known.contains(&name.as_str()));
+    if let Some(entry) = entries.min_by_key(|entry| differences(entry, &wanted).len()) {
+        imported.scenario = Scenario::of_model(entry);
+        imported.scenario.model.dims = differences(entry, &wanted);
+        if let Some(places) = wanted.get("ctx") {
+            let sequence = Scenario::default().data.sequence;
+            imported.scenario.data.sequence = sequence.min(*places);
+        }
+    }
+    let dropouts = dropouts(document);
+    imported.scenario.training.dropout = dropouts.is_empty() || dropouts.iter().any(|p| *p > 0.0);
+    imported
+}
+
+/// The row of a model type; another type is refused by name, with the nearest.
+fn covered(key: &str, given: &str, problems: &mut Vec<Problem>) -> Option<&'static ModelType> {
+    let has_net = |kind: &&ModelType| kind.arch.is_empty() || nets::has(kind.arch);
+    let found = MODEL_TYPES
+        .iter()
+        .filter(has_net)
+        .find(|kind| kind.name == given);
+    if found.is_none() {
+        let types = MODEL_TYPES
+            .iter()
+            .filter(has_net)
+            .filter(|kind| !kind.arch.is_empty());
+        let types: Vec<&str> = types.map(|kind| kind.name).collect();
+        let expected = match nearest(given, types.iter().copied()) {
+            Some(near) => {
+                format!("a model type that Headroom has a network for; the nearest is {near}")
+            }
+            None => format!("one of {}", types.join(", ")),
+        };
+        problems.push(Problem::new(key, given, expected));
+    }
+    found
+}
+
+/// One configuration, or one within another.
+struct Reading<'a> {
+    /// Where it stands, such as `text_config.`.
+    path: String,
+    problems: &'a mut Vec<Problem>,
+    not_taken: &'a mut Vec<String>,
+}
+
+impl Reading<'_> {
+    /// Adds the sizes that the configuration gives or implies.
+    fn part(&mut self, document: &Document, kind: &ModelType, prefix: &str, wanted: &mut Wanted) {
+        for (key, usual, prefix) in kind.parts {
+            let inner = document.get(key).cloned().unwrap_or_default();
+            // A part may bear the name of the whole (Qwen2-VL).
+            let named = text(&inner, "model_type").filter(|name| *name != kind.name);
+            let given = named.unwrap_or(usual);
+            let outer = std::mem::replace(&mut self.path, format!("{key}."));
+            if let Some(kind) = covered(&format!("{key}.model_type"), given, self.problems) {
+                self.part(&inner, kind, prefix, wanted);
+            }
+            self.path = outer;
+        }
+        self.refuse_others(document, kind);
+        let sizes = self.sizes(document, kind);
+        for (name, size) in sizes {
+            // Of a tower only what its row lists: other keys of its file belong to models that it is not.
+            if !prefix.is_empty() && pairs(kind.defaults).all(|(known, _)| known != name) {
+                continue;
+            }
+            // Two towers in one model: what both have is told apart.
+            let shared = matches!(name.as_str(), "layers" | "hidden" | "heads" | "ffn");
+            let name = if shared {
+                format!("{prefix}{name}")
+            } else {
+                name
+            };
+            wanted.insert(name, size);
+        }
+        let is_part = |key: &str| kind.parts.iter().any(|(part, _, _)| *part == key);
+        let strange = keys(document).filter(|key| !is_part(key) && !known(key, kind));
+        self.not_taken
+            .extend(strange.map(|key| format!("{}{key}", self.path)));
+    }
+
+    fn refuse(&mut self, key: &str, value: impl AsRef<str>, expected: impl Into<String>) {
+        let field = format!("{}{key}", self.path);
+        self.problems.push(Problem::new(field, value, expected));
+    }
+
+    /// What would make another network of it.
+    fn refuse_others(&mut self, document: &Document, kind: &ModelType) {
+        for key in ACTIVATIONS {
+            let runs =
+                |activation: &str| kind.activations.split(' ').any(|known| known == activation);
+            if let Some(given) = text(document, key)
+                && !kind.activations.is_empty()
+                && !runs(given)
+            {
+                let expected = kind.activations.replace(' ', " or ");
+                self.refuse(key, given, expected);
+            }
+        }
+        for (key, value) in pairs(kind.fixed) {
+            // A key of a group within is written behind the group's and a dot.
+            let found = key
+                .split('.')
+                .try_fold(document, |group, name| group.get(name));
+            if let Some(given) = found.and_then(shown)
+                && given != value
+            {
+                self.refuse(key, given, format!("{value} for this network"));
+            }
+        }
+        for (key, like) in ALIKE {
+            if let (Some(given), Some(other)) = (document.get(key), document.get(like))
+                && given != other
+            {
+                let expected = format!("{}, as {like}", shown(other).unwrap_or_default());
+                self.refuse(key, shown(given).unwrap_or_default(), expected);
+            }
+        }
+        if matches!(document.get("mlp_only_layers"), Some(Document::List(given)) if !given.is_empty())
+        {
+            self.refuse("mlp_only_layers", "a list", "no layers without experts");
+        }
+    }
+
+    fn sizes(&mut self, document: &Document, kind: &ModelType) -> Wanted {
+        let mut sizes = Wanted::new();
+        let mut turned = None;
+        for (name, value) in pairs(kind.defaults) {
+            let value = value.parse().unwrap_or_default();
+            match name {
+                "rotary%" => turned = Some(value as f64 / 100.0),
+                _ => {
+                    sizes.insert(name.into(), value);
+                }
+            }
+        }
+        let mut given = Wanted::new();
+        for (size, names) in SIZES {
+            for name in *names {
+                if let Some(value) = self.size(document, name) {
+                    given.insert((*size).into(), value);
+                }
+            }
+        }
+        if let Some(value) = text(document, "feed_forward_proj") {
+            given.or_insert("gated".into(), u64::from(value.starts_with("gated")));
+        }
+        // What a class derives where it is not given is derived from what is.
+        let get = |sizes: &Wanted, name: &str| given.get(name).or_else(|| sizes.get(name)).copied();
+        if let (Some(hidden), Some(heads)) = (get(&sizes, "hidden"), get(&sizes, "heads")) {
+            sizes.or_insert("kv".into(), heads);
+            sizes.or_insert("head_dim".into(), hidden / heads.max(1));
+            sizes.or_insert("ffn".into(), hidden.saturating_mul(4));
+            if kind.arch == "opt" {
+                sizes.or_insert("proj".into(), hidden);
+            }
+        }
+        if kind.arch == "t5"
+            && let Some(layers) = get(&sizes, "layers")
+        {
+            sizes.or_insert("decoder_layers".into(), layers);
+        }
+        if let Some(hidden) = get(&sizes, "hidden").filter(|_| kind.arch == "mamba") {
+            sizes.insert("inner".into(), hidden.saturating_mul(2));
+            sizes.insert("dt_rank".into(), hidden.div_ceil(16));
+        }
+        let one_key = document.get("multi_query") != Some(&Document::Bool(false));
+        if kind.arch == "falcon" && get(&sizes, "new_block") == Some(0) {
+            let heads = get(&sizes, "heads").unwrap_or(1);
+            given.insert("kv".into(), if one_key { 1 } else { heads });
+        }
+        sizes.extend(given);
+        if let Some(Document::Map(labels)) = document.get("id2label") {
+            sizes.insert("classes".into(), labels.len().max(1) as u64);
+        }
+        if let Some(ratio) = document.get("mask_ratio").and_then(number)
+            && kind.arch == "vit_mae"
+        {
+            let percent = (ratio.clamp(0.0, 1.0) * 100.0).round();
+            sizes.insert("mask_percent".into(), percent as u64);
+        }
+        // One group is no grouping.
+        if sizes.get("groups").is_some_and(|groups| *groups <= 1) {
+            sizes.insert("groups".into(), 0);
+            sizes.insert("topk_groups".into(), 0);
+        }
+        if let (Some(each), Some(number)) = (sizes.get("moe_ffn"), sizes.get("shared_experts")) {
+            let shared = each.saturating_mul(*number);
+            sizes.or_insert("shared_ffn".into(), shared);
+        }
+        if let Some(part) = turned {
+            let part = rotary_part(document).unwrap_or(part);
+            let head = sizes.get("head_dim").copied().unwrap_or_default();
+            sizes.insert("rotary".into(), (head as f64 * part) as u64);
+        }
+        sizes
+    }
+
+    /// A size; a switch counts as one or nothing, and `null` as nothing where it turns something off.
+    fn size(&mut self, document: &Document, name: &str) -> Option<u64> {
+        match document.get(name)? {
+            Document::Null
+                if matches!(
+                    name,
+                    "sliding_window" | "q_lora_rank" | "n_group" | "topk_group"
+                ) =>
+            {
+                Some(0)
+            }
+            Document::Null => None,
+            Document::Bool(value) => Some(u64::from(*value)),
+            Document::Int(value) if (1..=settings::LARGEST_SIZE.into()).contains(value) => {
+                u64::try_from(*value).ok()
+            }
+            Document::Int(0) if MAY_BE_ZERO.contains(&name) => Some(0),
+            Document::Text(value) if value == "auto" => None,
+            other => {
+                let shown = headroom_base::document::json::write(other);
+                let expected = format!("a whole number from 1 to {}", settings::LARGEST_SIZE);
+                self.refuse(name, shown.trim(), expected);
+                None
+            }
+        }
+    }
+}
+
+/// The part of a head that rotary embeddings turn, where the file says so.
+fn rotary_part(document: &Document) -> Option<f64> {
+    let rope = document.get("rope_parameters");
+    let places = [
+        rope.and_then(|rope| rope.get("partial_rotary_factor")),
+        document.get("partial_rotary_factor"),
+        document.get("rotary_pct"),
+    ];
+    places
+        .into_iter()
+        .flatten()
+        .find_map(number)
+        .filter(|share| (0.0..=1.0).contains(share))
+}
+
+/// The sizes in which the entry is not what is wanted.
+fn differences(entry: &ModelEntry, wanted: &Wanted) -> Map<String, u64> {
+    let sizes = entry.sizes();
+    let has = |name: &str| {
+        let found = sizes.iter().find(|(known, _)| *known == name);
+        found
+            .and_then(|(_, values)| values.first().copied())
+            .unwrap_or(0)
+    };
+    let mut differences = Map::new();
+    for (name, size) in wanted {
+        if has(name) != *size {
+            differences.insert(name.clone(), *size);
+        }
+    }
+    differences
+}
+
+fn known(key: &str, kind: &ModelType) -> bool {
+    let listed = |pattern: &&str| match pattern.strip_suffix('*') {
+        Some(start) => key.starts_with(start),
+        None => *pattern == key,
+    };
+    WITHOUT_EFFECT.iter().any(listed)
+        || ACTIVATIONS.contains(&key)
+        || SIZES.iter().any(|(_, names)| names.contains(&key))
+        || ALIKE.iter().any(|(known, _)| *known == key)
+        || pairs(kind.fixed).any(|(known, _)| known.split('.').next() == Some(key))
+        || matches!(key, "attention_bias" | "mlp_bias")
+}
+
+fn text<'a>(document: &'a Document, key: &str) -> Option<&'a str> {
+    match document.get(key)? {
+        Document::Text(value) => Some(value),
+        _ => None,
+    }
+}
+
+/// A single value as text; nothing for `null`, lists and groups.
+fn shown(value: &Document) -> Option<String> {
+    match value {
+        Document::Bool(value) => Some(value.to_string()),
+        Document::Int(value) => Some(value.to_string()),
+        Document::Number(value) => Some(value.to_string()),
+        Document::Text(value) => Some(value.clone()),
+        Document::Null | Document::List(_) | Document::Map(_) => None,
+    }
+}
+
+fn number(value: &Document) -> Option<f64> {
+    match value {
+        Document::Int(value) => Some(*value as f64),
+        Document::Number(value) => Some(*value),
+        _ => None,
+    }
+}
+
+fn keys(document: &Document) -> impl Iterator<Item = &str> {
+    let entries = match document {
+        Document::Map(entries) => entries.as_slice(),
+        _ => &[],
+    };
+    entries.iter().map(|entry| entry.key.as_str())
+}
+
+/// The rates of dropout layers in the training of this model.
+fn dropouts(document: &Document) -> Vec<f64> {
+    // Heads of other tasks have a rate of their own.
+    let is_rate = |key: &&str| {
+        key.contains("drop")
+            && !key.contains("classif")
+            && *key != "token_dropout"
+            && !key.starts_with("qa_")
+            && !key.starts_with("summary_")
+    };
+    keys(document)
+        .filter(is_rate)
+        .filter_map(|key| document.get(key).and_then(number))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

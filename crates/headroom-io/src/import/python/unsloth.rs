@@ -1,0 +1,103 @@
+//! What a script says to Unsloth.
+
+use super::call::Call;
+use headroom_base::document::Document;
+
+/// The file of `unsloth train` that says the same.
+pub fn document(
+    model: &Call,
+    adapters: Option<&Call>,
+    config: Option<&Call>,
+    trainer: Option<&Call>,
+) -> Document {
+    let said = |call: Option<&Call>, key: &str| call.and_then(|call| call.get(key)).cloned();
+    let length = said(Some(model), "max_seq_length")
+        .or_else(|| said(config, "max_length"))
+        .or_else(|| said(config, "max_seq_length"))
+        .or_else(|| said(trainer, "max_seq_length"));
+    let full = said(Some(model), "full_finetuning") == Some(Document::Bool(true));
+    // Weights are loaded in four bits unless the call says otherwise.
+    let other = ["load_in_8bit", "load_in_16bit", "load_in_fp8"];
+    let other = other.map(|key| said(Some(model), key) == Some(Document::Bool(true)));
+    let four = said(Some(model), "load_in_4bit").unwrap_or(Document::Bool(!other.contains(&true)));
+    let checkpointing = match said(adapters, "use_gradient_checkpointing") {
+        Some(Document::Text(value)) if value == "unsloth" || value == "True" => "true".into(),
+        Some(Document::Text(value)) => Document::Text(value),
+        Some(Document::Bool(false)) => "none".into(),
+        _ => "true".into(),
+    };
+    let mut training = Document::new()
+        .with("training_type", if full { "full" } else { "lora" })
+        .with("gradient_checkpointing", checkpointing);
+    if !full {
+        training = training.with("load_in_4bit", four);
+    }
+    for (key, value) in [
+        ("max_seq_length", length),
+        ("batch_size", said(config, "per_device_train_batch_size")),
+        (
+            "gradient_accumulation_steps",
+            said(config, "gradient_accumulation_steps"),
+        ),
+        ("optim", said(config, "optim")),
+        (
+            "packing",
+            said(config, "packing").or_else(|| said(trainer, "packing")),
+        ),
+    ] {
+        if let Some(value) = value {
+            training = training.with(key, value);
+        }
+    }
+    let mut document = Document::new();
+    let name = said(Some(model), "model_name").or_else(|| model.positional.first().cloned());
+    document = document.with("model", name.unwrap_or_else(|| "".into()));
+    if let Some(task) = trainer.and_then(Call::task) {
+        document = document.with("task", task);
+        for key in [
+            "num_generations",
+            "max_completion_length",
+            "max_prompt_length",
+            "num_iterations",
+            "steps_per_generation",
+            "generation_batch_size",
+            "beta",
+            "precompute_ref_log_probs",
+        ] {
+            if let Some(value) = said(config, key) {
+                document = document.with(key, value);
+            }
+        }
+        if said(Some(model), "fast_inference") == Some(Document::Bool(true)) {
+            // vLLM in the same process, with half of the card where nothing is said (unsloth/models/loader.py).
+            let share = said(Some(model), "gpu_memory_utilization");
+            document = document
+                .with("use_vllm", true)
+                .with("vllm_mode", "colocate")
+                .with(
+                    "vllm_gpu_memory_utilization",
+                    share.unwrap_or(Document::Number(0.5)),
+                );
+        }
+    }
+    document = document.with("training", training);
+    if full {
+        return document;
+    }
+    let mut lora = Document::new();
+    for (to, from, usual) in [
+        // What get_peft_model takes where nothing is said (unsloth/models/llama.py).
+        ("lora_r", "r", Some(Document::Int(16))),
+        ("lora_dropout", "lora_dropout", None),
+        ("target_modules", "target_modules", None),
+    ] {
+        let usual = usual.filter(|_| adapters.is_some());
+        if let Some(value) = said(adapters, from).or(usual) {
+            lora = lora.with(to, value);
+        }
+    }
+    if lora == Document::new() {
+        return document;
+    }
+    document.with("lora", lora)
+}

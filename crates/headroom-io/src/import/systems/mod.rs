@@ -1,0 +1,210 @@
+//! The five research systems' own files: their YAML, and shell scripts that call their programs.
+
+mod flags;
+mod programs;
+mod yaml;
+
+pub use yaml::{read, recognises};
+
+use super::{Imported, shell};
+use headroom_scenario::{Problem, Scenario, presets, settings};
+use programs::PROGRAMS;
+
+/// What a shell script runs, where that is one of the systems' programs; its first call, where there are several.
+pub fn script(text: &str) -> Option<Imported> {
+    let commands = shell::commands(text);
+    let called = |words: &Vec<String>| {
+        let found = |script: &str| words.iter().position(|word| word.ends_with(script));
+        PROGRAMS.iter().find_map(|program| {
+            let at = found(program.script)?;
+            Some((program, at))
+        })
+    };
+    let mut calls = commands
+        .iter()
+        .filter_map(|command| called(&command.words).map(|found| (command, found)));
+    let (command, (program, at)) = calls.next()?;
+    let mut read = Read::of(program.preset);
+    let more = calls.count();
+    if more > 0 {
+        read.note(format!("{more} more calls in this script are not taken"));
+    }
+    let (before, after) = command.words.split_at(at);
+    flags::started(&mut read, before);
+    flags::environment(&mut read, &command.environment);
+    flags::read(&mut read, program, after.get(1..).unwrap_or_default());
+    Some(read.imported)
+}
+
+/// The allocator's settings in a command's environment.
+pub(super) fn allocator(imported: &mut Imported, variables: &[(String, String)]) {
+    let mut read = Read {
+        imported: std::mem::take(imported),
+    };
+    flags::environment(&mut read, variables);
+    *imported = read.imported;
+}
+
+/// A system's scenario while its file is read.
+struct Read {
+    imported: Imported,
+}
+
+impl Read {
+    /// The author's own run.
+    fn of(preset: &str) -> Self {
+        let preset = presets::find(preset);
+        Self {
+            imported: Imported {
+                scenario: preset.map(presets::Preset::scenario).unwrap_or_default(),
+                ..Imported::default()
+            },
+        }
+    }
+
+    fn scenario(&mut self) -> &mut Scenario {
+        &mut self.imported.scenario
+    }
+
+    /// Sets a field; a value that it does not accept is a problem.
+    fn set(&mut self, field: &str, text: &str) {
+        let result = settings::set(&mut self.imported.scenario, field, text);
+        self.imported.problems.extend(result.err());
+    }
+
+    /// Sets a dimension of the model.
+    fn size(&mut self, flag: &str, name: &str, text: &str) {
+        let size = text.parse::<u64>().ok();
+        match size.filter(|size| *size <= settings::LARGEST_SIZE) {
+            Some(size) => sized(self.scenario(), name, size),
+            None => self.wrong(flag, text, "a whole number"),
+        }
+    }
+
+    fn wrong(&mut self, flag: &str, text: &str, expected: &str) {
+        let problem = Problem::new(flag, text, expected);
+        self.imported.problems.push(problem);
+    }
+
+    /// A key or flag for which a scenario has no word.
+    fn leave(&mut self, key: &str) {
+        self.imported.not_taken.push(key.into());
+    }
+
+    /// What the program does otherwise than its file says.
+    fn note(&mut self, note: impl Into<String>) {
+        self.imported.notes.push(note.into());
+    }
+}
+
+/// Gives a dimension of the model a size, where it has another.
+fn sized(scenario: &mut Scenario, name: &str, size: u64) {
+    scenario.model.dims.remove(name);
+    if scenario.model.dim(name) != Some(size) {
+        scenario.model.dims.insert(name.into(), size);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The settings that are not the preset's, in the order of the table, then sizes.
+    fn changed(imported: &Imported, preset: &str) -> String {
+        let base = Read::of(preset).imported.scenario;
+        let scenario = &imported.scenario;
+        let differs = settings::all()
+            .iter()
+            .filter(|setting| setting.get(scenario) != setting.get(&base));
+        let shown = differs.map(|setting| format!("{}={}", setting.key, setting.get(scenario)));
+        shown.collect::<Vec<_>>().join(" ")
+    }
+
+    #[track_caller]
+    fn check(text: &str, preset: &str, expected: &str, not_taken: &[&str], notes: usize) {
+        let imported = script(text).unwrap();
+        assert_eq!(imported.problems, vec![], "{text}");
+        assert_eq!(changed(&imported, preset), expected, "{text}");
+        assert_eq!(imported.not_taken, not_taken, "{text}");
+        assert_eq!(imported.notes.len(), notes, "{:?}", imported.notes);
+    }
+
+    #[test]
+    fn scripts_of_the_guides_are_the_runs_that_they_start() {
+        // A positional argument with its default, and the allocator's variable.
+        check(
+            "#!/bin/bash\nexport PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True,max_split_size_mb:128\n\
+             BATCH_SIZE=${1:-2}  # Default to 2\necho \"Batch size: $BATCH_SIZE\"\n\
+             python scripts/04_train_model.py \\\n    --hariboss_csv hariboss/Complexes.csv \\\n    --num_layers 3 \\\n    \
+             --batch_size $BATCH_SIZE \\\n    --num_workers 2 \\\n    --use_multi_hop --use_nonbonded --use_gate \\\n    \
+             --hidden_irreps \"16x0e + 8x1o + 4x2e\"\n",
+            "rna-3e-ffi",
+            "dims=0e=16,1o=8,2e=4,layer_norm=0,layers=3 max_split=128",
+            &[],
+            0,
+        );
+        // Without the patch's flag the fork takes a batch of one and what was said as accumulation.
+        check(
+            "$(python -c \"from dreams.definitions import export; export()\")\n\
+             python3 dreams/training/train.py \\\n --train_objective fp_morgan_4096 --batch_size 2 --num_devices 2 \\\n \
+             --num_workers_data 4 --train_precision 32 --val_check_interval 0.1 --max_peaks_n 100 --save_top_k 3 \\\n \
+             --max_epochs 100 --lr 1e-4 --model DreaMS",
+            "dreams",
+            "mb=1 accum=2 workers=2 val_check_interval=0.25",
+            &[],
+            1,
+        );
+        check(
+            "python3 dreams/training/train.py --as_given --batch_size 4 --num_devices 1 --num_workers_data 4 \
+             --val_check_interval 0.5 --max_peaks_n 90 --save_top_k 3 --max_epochs 100 --gradient_clip_val 1.0",
+            "dreams",
+            "gpus=1 dims=peaks=90 mb=4 clip=on val_check_interval=0.5",
+            &[],
+            0,
+        );
+        check(
+            "DATA_ROOT=${1:-\"data\"}\nNUM_GPUS=${2:-4}\nuv run python -m torch.distributed.run --nproc_per_node=$NUM_GPUS \\\n \
+             --nnodes=1 train_prs_med.py --data_root \"$DATA_ROOT\" --batch_size 2 --gradient_accumulation_steps 4 \\\n \
+             --gradient_checkpointing --use_amp --compile_model --num_workers 8",
+            "prs-med",
+            "gpus=4 mb=2 ckpt=layers accum=4 workers=8",
+            &["--compile_model"],
+            1,
+        );
+        check(
+            "python train_prs_med.py --data_root x --no-use_amp\npython train_prs_med.py --batch_size 4",
+            "prs-med",
+            "precision=fp32",
+            &[],
+            1,
+        );
+        check(
+            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True torchrun --nproc_per_node=8 training/train.py \
+             --config training/configs/pretrain_512m_low_memory.yaml --output_dir outputs/gsa-512m",
+            "gsa-512m",
+            "gpus=8",
+            &[],
+            1,
+        );
+        assert_eq!(script("echo hello\npython other.py --batch_size 2"), None);
+    }
+
+    #[test]
+    fn what_ends_a_run_at_its_start_is_a_problem() {
+        for (text, field) in [
+            (
+                "python dreams/training/train.py --train_precision 16",
+                "--train_precision",
+            ),
+            ("python train_prs_med.py --image_size 512", "--image_size"),
+            (
+                "python train_prs_med.py --batch_size many",
+                "data.micro_batch",
+            ),
+        ] {
+            let found = script(text).unwrap().problems;
+            let fields: Vec<&str> = found.iter().map(|problem| problem.field.as_str()).collect();
+            assert_eq!(fields, [field], "{text}");
+        }
+    }
+}

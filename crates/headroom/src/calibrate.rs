@@ -1,0 +1,65 @@
+//! The command that corrects a scenario by what one of its runs was measured to take.
+
+use super::answer::{Answer, Refusal};
+use super::args::Args;
+use super::{convert, doctor, what};
+use headroom_advice::doctor::{Calibration, Drift, Log};
+use headroom_base::units::Bytes;
+use headroom_core::estimate::Prediction;
+use headroom_io::import::snapshot::Snapshot;
+use headroom_io::import::timeline::Timeline;
+use headroom_scenario::Problem;
+
+/// A change between steps that is a leak, not noise.
+const LEAK: Bytes = Bytes::mib(1);
+
+pub(super) fn calibrate(args: &Args) -> Result<Answer, Refusal> {
+    let Some(scenario) = args.option("scenario") else {
+        let expected = "WHAT after it: the scenario of the run that was measured";
+        return Err(Problem::new("option", "--scenario", expected).into());
+    };
+    let prediction = Prediction::new(what::named(scenario, args)?);
+    let predicted = prediction.estimate()?.allocated.expected;
+    let bytes = doctor::bytes(args.word(0))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let log = Log::parse(&text);
+    let by_peak = |measured| Calibration {
+        measured,
+        predicted,
+        outside: None,
+    };
+    let found = match (&log, Snapshot::read(&bytes)) {
+        (_, Ok(snapshot)) => snapshot.peak().map(by_peak),
+        (Some(log), Err(_)) => Calibration::of_log(log, predicted),
+        (None, Err(_)) => Timeline::read(&text).map(|timeline| by_peak(timeline.peak)),
+    };
+    let Some(found) = found else {
+        let expected = "a probe log with a whole step, a memory snapshot with the history of its run, or a memory timeline of torch.profiler";
+        return Err(Problem::new("FILE", args.word(0), expected).into());
+    };
+    let mut notes = vec![said(&found)];
+    if let Some(outside) = found.outside {
+        notes.push(format!("{outside} are in use outside PyTorch"));
+    }
+    if let Some(Drift::Steady(_)) = log.map(|log| log.drift(LEAK)) {
+        notes.push(
+            "memory grows from step to step, which no correction covers: ask `headroom doctor`"
+                .into(),
+        );
+    }
+    Ok(convert::shown(&found.correct(prediction.scenario()), notes))
+}
+
+/// "measured 9.00 GiB allocated, predicted 8.00 GiB: 1.00 GiB more is counted from now on".
+fn said(found: &Calibration) -> String {
+    let Calibration {
+        measured,
+        predicted,
+        ..
+    } = found;
+    let compared = format!("measured {measured} allocated, predicted {predicted}");
+    match found.kept() {
+        Bytes::ZERO => format!("{compared}: nothing is added"),
+        kept => format!("{compared}: {kept} are added"),
+    }
+}

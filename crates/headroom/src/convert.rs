@@ -1,0 +1,193 @@
+//! Commands between forms of a scenario: `export`, `import`, `link`, `open`.
+
+use std::fs;
+use std::path::Path;
+
+use super::answer::{Answer, Refusal};
+use super::args::Args;
+use super::what;
+use headroom_base::document::Document;
+use headroom_base::document::yaml;
+use headroom_core::estimate::Prediction;
+use headroom_io::export::{self, File, Starter, Target};
+use headroom_io::import;
+use headroom_scenario::share;
+use headroom_scenario::{Problem, Scenario, document};
+
+pub(super) fn export(args: &Args) -> Result<Answer, Refusal> {
+    let archive = args.option("zip");
+    if archive.is_some() || args.option("target") == Some("all") {
+        return export_all(args, archive);
+    }
+    let prediction = Prediction::new(what::scenario(args)?);
+    let own = export::own(prediction.scenario());
+    let target = match (args.option("target"), own) {
+        (None, Some(own)) => own,
+        (asked, _) => asked_target(asked.unwrap_or_default())?,
+    };
+    let files = (target.write)(prediction.scenario(), prediction.estimate()?)?;
+    let starter = match args.option("starter") {
+        None => Starter::Shell,
+        Some(id) => Starter::from_id(id).ok_or_else(|| {
+            let ids = Starter::ALL.map(Starter::id);
+            Problem::new("--starter", id, format!("one of {}", ids.join(", ")))
+        })?,
+    };
+    let files = starter.wrap(target, prediction.scenario(), files)?;
+    let mut text = String::new();
+    write_all(args, "", &files, &mut text)?;
+    if args.option("out").is_none() {
+        for file in &files {
+            text.push_str(&format!("==> {} <==\n{}\n", file.name, file.contents));
+        }
+    }
+    let document = Document::new()
+        .with("target", target.id)
+        .with("files", contents(&files));
+    let mut answer = Answer::new(text, &document);
+    answer.notes = what::warnings(&prediction);
+    Ok(answer)
+}
+
+/// The target of this name.
+pub(super) fn asked_target(asked: &str) -> Result<&'static Target, Refusal> {
+    export::target(asked).ok_or_else(|| {
+        let ids: Vec<&str> = export::TARGETS.iter().map(|target| target.id).collect();
+        let expected = format!("one of {}, or all", ids.join(", "));
+        Problem::new("--target", asked, expected).into()
+    })
+}
+
+/// Every target's files, each in a folder of its name; a note for each target that cannot express the scenario.
+fn export_all(args: &Args, archive: Option<&str>) -> Result<Answer, Refusal> {
+    if archive.is_none() && args.option("out").is_none() {
+        return Err(Problem::new("--out", "", "a folder to write to, or --zip FILE").into());
+    }
+    let prediction = Prediction::new(what::scenario(args)?);
+    let all = export::all(prediction.scenario(), prediction.estimate()?);
+    let mut text = String::new();
+    let mut notes = Vec::new();
+    let mut written = Document::new();
+    let mut refused = Document::new();
+    for (target, files) in &all {
+        match files {
+            Ok(files) => {
+                write_all(args, target.id, files, &mut text)?;
+                written = written.with(target.id, contents(files));
+            }
+            Err(problems) => {
+                let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                notes.push(format!(
+                    "{} is not written: {}",
+                    target.id,
+                    problems.join("; ")
+                ));
+                refused = refused.with(target.id, problems);
+            }
+        }
+    }
+    if let Some(path) = archive {
+        fs::write(path, export::archive(prediction.scenario(), &all)).map_err(|error| {
+            Problem::new("--zip", path, format!("a file to write to ({error})"))
+        })?;
+        text.push_str(&format!("{path}\n"));
+    }
+    let document = Document::new()
+        .with("targets", written)
+        .with("refused", refused);
+    let mut answer = Answer::new(text, &document);
+    answer.notes = notes;
+    Ok(answer)
+}
+
+/// Writes the files into a folder of `--out`, where that is given, and tells their paths.
+pub(super) fn write_all(
+    args: &Args,
+    below: &str,
+    files: &[File],
+    text: &mut String,
+) -> Result<(), Refusal> {
+    let Some(out) = args.option("out") else {
+        return Ok(());
+    };
+    let folder = Path::new(out).join(below);
+    for file in files {
+        write(&folder, file).map_err(|error| {
+            Problem::new("--out", out, format!("a folder to write to ({error})"))
+        })?;
+        text.push_str(&format!("{}\n", folder.join(file.name).display()));
+    }
+    Ok(())
+}
+
+fn contents(files: &[File]) -> Document {
+    let contents = |file: &File| (file.name, file.contents.as_str().into());
+    files.iter().map(contents).collect()
+}
+
+fn write(folder: &Path, file: &File) -> std::io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let path = folder.join(file.name);
+    fs::write(&path, &file.contents)?;
+    #[cfg(unix)]
+    if file.executable {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+    }
+    Ok(())
+}
+
+pub(super) fn import(args: &Args) -> Result<Answer, Refusal> {
+    let text = what::text(args.word(0))?;
+    let run = match args.option("scenario") {
+        Some(run) => Some(what::named(run, args)?),
+        None => None,
+    };
+    let base = run.clone().unwrap_or_default();
+    let known = import::linked(&text).or_else(|| import::script(&text, &base));
+    let imported = match known {
+        Some(imported) => imported,
+        None => import::read(&what::parse(&text)?, &base),
+    };
+    if let Some(question) = imported.question {
+        return Err(question.into());
+    }
+    if imported.part && run.is_none() {
+        let expected = "a file that names its model; or add --scenario WHAT, the run that this one is a part of";
+        return Err(Problem::new("FILE", args.word(0), expected).into());
+    }
+    if !imported.problems.is_empty() {
+        return Err(imported.problems.into());
+    }
+    let note = |key: &String| format!("{key} is not taken: {}", import::why_not(key));
+    let left = imported.not_taken.iter().map(note);
+    let notes = imported.notes.iter().cloned().chain(left).collect();
+    Ok(shown(&imported.scenario, notes))
+}
+
+pub(super) fn link(args: &Args) -> Result<Answer, Refusal> {
+    let link = format!("#{}", share::write(&what::scenario(args)?));
+    let document = Document::new().with("link", link.as_str());
+    Ok(Answer::new(format!("{link}\n"), &document))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "commands share one signature")]
+pub(super) fn open(args: &Args) -> Result<Answer, Refusal> {
+    let opened = share::read(args.word(0));
+    let mut notes: Vec<String> = opened.problems.iter().map(ToString::to_string).collect();
+    if let Some(data) = opened.other_data {
+        let this = share::DATA_VERSION;
+        notes.push(format!(
+            "the link was made with data {data}, this is {this}: numbers may differ"
+        ));
+    }
+    Ok(shown(&opened.scenario, notes))
+}
+
+/// The scenario as YAML.
+pub(super) fn shown(scenario: &Scenario, notes: Vec<String>) -> Answer {
+    let document = document::write(scenario);
+    let mut answer = Answer::new(yaml::write(&document), &document);
+    answer.notes = notes;
+    answer
+}

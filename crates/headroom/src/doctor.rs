@@ -1,0 +1,145 @@
+//! The commands about failures: `doctor` and `probe`.
+
+use std::io::Read;
+
+use super::answer::{Answer, Refusal};
+use super::args::Args;
+use super::what;
+use headroom_advice::doctor::{
+    Diagnosis, Expectation, Failure, Findings, PROBE, Replayed, Uneven, diagnose,
+};
+use headroom_base::document::Document;
+use headroom_base::units::Bytes;
+use headroom_core::allocator::Card;
+use headroom_core::estimate::{Prediction, Unsupported};
+use headroom_core::nets::graph::RECORDER;
+use headroom_scenario::Problem;
+
+/// Ranks the causes of the failure a text tells of; without a file the text is standard input.
+pub(super) fn doctor(args: &Args) -> Result<Answer, Refusal> {
+    let name = match args.word(0) {
+        "" => "-",
+        name => name,
+    };
+    let text = text(name)?;
+    let Some(findings) = Findings::parse(&text) else {
+        let expected =
+            "an out-of-memory error, nvidia-smi's table, a memory summary or a probe log";
+        return Err(Problem::new("FILE", name, expected).into());
+    };
+    let expected = match args.option("scenario") {
+        None => None,
+        Some(scenario) => {
+            let prediction = Prediction::new(what::named(scenario, args)?);
+            let expected = Expectation::of(prediction.scenario(), prediction.estimate()?);
+            let has_stages = prediction.scenario().parallel.pp > 1;
+            let ranks = has_stages.then(|| prediction.ranks()).transpose()?;
+            Some(Expectation {
+                replayed: replayed(&findings, &prediction, expected.peak)?,
+                uneven: ranks.and_then(Uneven::of),
+                ..expected
+            })
+        }
+    };
+    let diagnosis = diagnose(&findings, expected);
+    let json = serde_json::to_string(&diagnosis)
+        .map_err(|error| Refusal(vec![format!("the diagnosis cannot be written: {error}")]))?;
+    Ok(Answer {
+        text: shown(&diagnosis),
+        json: format!("{json}\n"),
+        notes: Vec::new(),
+        fits: true,
+    })
+}
+
+/// The scenario's steps up to the failed one, with the memory that the failed process could have had.
+fn replayed(
+    findings: &Findings,
+    prediction: &Prediction,
+    peak: Bytes,
+) -> Result<Option<Replayed>, Unsupported> {
+    const FEWEST: u64 = 10;
+    const MOST: u64 = 300;
+    let usable = findings.failure.as_ref().and_then(Failure::usable);
+    let Some(usable) = usable.filter(|usable| *usable >= peak) else {
+        return Ok(None);
+    };
+    let steps = findings.moment.step.unwrap_or(0).saturating_add(1);
+    let steps = steps.clamp(FEWEST, MOST) as usize;
+    let runtime = &prediction.scenario().runtime;
+    let found = prediction.many_steps(steps)?;
+    let found = found.on(Card::usable(usable), runtime);
+    Ok(Some(Replayed {
+        steps,
+        retries: found.retries,
+        failed: found.failure,
+    }))
+}
+
+/// Prints the module that writes probe logs.
+#[expect(clippy::unnecessary_wraps, reason = "commands share one signature")]
+pub(super) fn probe(_: &Args) -> Result<Answer, Refusal> {
+    let document = Document::new().with("headroom_probe.py", PROBE.to_string());
+    Ok(Answer::new(PROBE.into(), &document))
+}
+
+/// Prints the module that records a model.
+#[expect(clippy::unnecessary_wraps, reason = "commands share one signature")]
+pub(super) fn record(_: &Args) -> Result<Answer, Refusal> {
+    let document = Document::new().with("headroom_record.py", RECORDER.to_string());
+    Ok(Answer::new(RECORDER.into(), &document))
+}
+
+/// The content of a file, or of standard input for `-`.
+pub(super) fn bytes(name: &str) -> Result<Vec<u8>, Refusal> {
+    let mut bytes = Vec::new();
+    let read = match name {
+        "-" => std::io::stdin().lock().read_to_end(&mut bytes).map(drop),
+        _ => std::fs::read(name).map(|read| bytes = read),
+    };
+    read.map_err(|error| Problem::new("FILE", name, format!("a readable file ({error})")))?;
+    Ok(bytes)
+}
+
+/// The end of the text, where a log's failure stands; what is not UTF-8 in it does not matter.
+fn text(name: &str) -> Result<String, Refusal> {
+    const LONGEST: usize = 16 << 20;
+    let bytes = bytes(name)?;
+    let start = bytes.len().saturating_sub(LONGEST);
+    Ok(String::from_utf8_lossy(&bytes[start..]).into_owned())
+}
+
+fn shown(diagnosis: &Diagnosis) -> String {
+    let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+    let mut text = format!(
+        "cause: {} ({} sure)\n",
+        diagnosis.cause.id(),
+        percent(diagnosis.confidence)
+    );
+    if diagnosis.undecided {
+        text += "No cause stands out: what is known fits several about as well.\n";
+    }
+    let others: Vec<String> = diagnosis
+        .ranking
+        .iter()
+        .skip(1)
+        .filter(|other| other.confidence >= 0.05)
+        .map(|other| format!("{} {}", other.cause.id(), percent(other.confidence)))
+        .collect();
+    if !others.is_empty() {
+        text += &format!("or: {}\n", others.join(", "));
+    }
+    for (title, lines) in [
+        ("evidence", &diagnosis.evidence),
+        ("what to change", &diagnosis.advice),
+        ("to be surer", &diagnosis.checks),
+    ] {
+        if !lines.is_empty() {
+            text += &format!("\n{title}:\n");
+        }
+        for line in lines {
+            text += &format!("- {line}\n");
+        }
+    }
+    text
+}

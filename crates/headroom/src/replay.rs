@@ -1,0 +1,20 @@
+//! Commands about the allocator: `replay`.
+
+use std::path::Path;
+
+use super::answer::{Answer, Refusal};
+use super::args::Args;
+use headroom_core::allocator::file;
+
+/// Replays a recorded run; it ends with 1 where a step differs.
+pub(super) fn replay(args: &Args) -> Result<Answer, Refusal> {
+    let report = file::replay(Path::new(args.word(0))).map_err(|error| Refusal(vec![error]))?;
+    let json = serde_json::to_string(&report)
+        .map_err(|error| Refusal(vec![format!("the report cannot be written: {error}")]))?;
+    Ok(Answer {
+        text: format!("{report}\n"),
+        json: format!("{json}\n"),
+        notes: Vec::new(),
+        fits: report.wrong_steps + report.wrong_driver_calls == 0,
+    })
+}

@@ -1,0 +1,86 @@
+//! Predictions stay as near to recorded runs as they have come.
+
+#![cfg(feature = "cli")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+use std::io::Read;
+
+use headroom_truth::{Metric, are_posts, posts, score};
+
+/// Scores a compressed file of so many records (inputs and true peaks only) and compares with the most that each figure may be, in
+/// percent.
+#[track_caller]
+fn check(file: &str, cases: usize, metric: Metric, unsupported: usize, median: f64, p90: f64) {
+    let packed = std::fs::read(format!("tests/data/{file}.jsonl.gz")).unwrap();
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(&packed[..])
+        .read_to_string(&mut text)
+        .unwrap();
+    let all = score(&text, metric).all;
+    assert!(
+        all.cases == cases
+            && all.unsupported <= unsupported
+            && all.median <= median
+            && all.p90 <= p90,
+        "{all}"
+    );
+}
+
+#[test]
+fn training_steps() {
+    check("truth_simulated", 200, Metric::Allocated, 13, 0.1, 0.5);
+    check("truth_simulated", 200, Metric::Reserved, 13, 1.0, 5.0);
+}
+
+#[test]
+fn further_methods() {
+    check("truth_extra", 48, Metric::Allocated, 9, 0.5, 2.0);
+}
+
+#[test]
+fn both_ranks_of_data_parallel() {
+    // Real `torch.nn.DataParallel` with its real allocators, on 2 and 4 GPUs that only count what they are asked for.
+    check(
+        "truth_data_parallel",
+        18,
+        Metric::Allocated,
+        0,
+        0.001,
+        0.002,
+    );
+    check("truth_data_parallel", 18, Metric::Reserved, 0, 0.001, 0.002);
+}
+
+#[test]
+fn methods_of_adapters_and_optimizers() {
+    // Real PEFT 0.21, bitsandbytes, torchao, GaLore, APOLLO and LOMO on four layers of Llama 3.2, on a GPU that only counts.
+    check("truth_methods", 104, Metric::Allocated, 0, 0.001, 0.02);
+    check("truth_methods", 104, Metric::Reserved, 0, 0.3, 1.0);
+}
+
+#[test]
+fn tasks_whose_models_are_divided() {
+    // Real trainers of TRL 1.16 under `fully_shard` and DeepSpeed 0.19.8, on a rank of eight GPUs that only count.
+    check("truth_tasks_divided", 30, Metric::Allocated, 0, 0.1, 0.8);
+}
+
+#[test]
+fn ranks_of_several_gpus() {
+    // One rank of jobs that combine what recordings have singly: hybrid shards, parts of groups, pipelines with a backward in
+    // two parts, experts, Megatron-Core, trainers; on a GPU that only counts.
+    check("truth_several_gpus", 56, Metric::Allocated, 0, 0.02, 0.45);
+    check("truth_several_gpus", 56, Metric::Reserved, 0, 0.25, 3.2);
+    check("truth_several_gpus", 56, Metric::Static, 0, 0.1, 1.0);
+}
+
+#[test]
+fn posts_that_no_rule_was_written_for_are_told_right() {
+    // Records of issue trackers, with the cause that their thread verified; the texts are what the programs printed.
+    let text = std::fs::read_to_string("tests/data/oom_posts.jsonl").unwrap();
+    assert!(are_posts(&text));
+    let found = posts(&text).to_string();
+    let scores = ["first      right 31 of 35", "in three   right 34 of 35"];
+    for score in scores {
+        assert!(found.contains(score), "{score} of\n{found}");
+    }
+}

@@ -1,0 +1,182 @@
+//! The documentation's examples run, and its tables are the program's.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+use std::process::Command;
+
+use headroom_base::document::{json, yaml};
+use headroom_catalog as catalog;
+use headroom_core::estimate;
+use headroom_scenario::{Case, document, schema};
+
+const PATH: &str = "docs/scenario.md";
+
+fn text() -> String {
+    std::fs::read_to_string(PATH).unwrap()
+}
+
+/// The code blocks of a kind, such as "yaml".
+fn blocks(kind: &str) -> Vec<String> {
+    let text = text();
+    let opening = format!("```{kind}\n");
+    let after = text.split(&opening).skip(1);
+    after
+        .map(|block| block.split("```").next().unwrap().into())
+        .collect()
+}
+
+#[test]
+fn example_files_are_valid() {
+    let yaml = blocks("yaml");
+    let json = blocks("json");
+    assert_eq!((yaml.len(), json.len()), (5, 1));
+    let documents = yaml.iter().map(|text| yaml::read(text));
+    for document in documents.chain(json.iter().map(|text| json::read(text))) {
+        let (scenario, problems) = document::read(&document.unwrap());
+        assert_eq!((problems, scenario.check()), (vec![], vec![]));
+        assert_eq!(scenario.warnings(), vec![]);
+        assert!(estimate::quick_peak(&scenario).is_ok());
+    }
+}
+
+#[test]
+fn example_problems_are_the_ones_that_are_shown() {
+    for text in blocks("yaml problems") {
+        let (scenario, mut problems) = document::read(&yaml::read(&text).unwrap());
+        problems.extend(scenario.check());
+        let shown: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("# "))
+            .collect();
+        let found: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        assert_eq!(found, shown);
+    }
+}
+
+#[test]
+fn example_warnings_are_the_ones_that_are_shown() {
+    for text in blocks("yaml warnings") {
+        let (scenario, problems) = document::read(&yaml::read(&text).unwrap());
+        assert_eq!((problems, scenario.check()), (vec![], vec![]));
+        let mut warnings = scenario.warnings();
+        warnings.extend(estimate::unmatched(&Case::of(&scenario)).unwrap());
+        let found: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+        let shown: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("# "))
+            .collect();
+        assert_eq!(found, shown);
+    }
+}
+
+#[test]
+fn example_commands_print_what_is_shown() {
+    let mut run = 0;
+    for block in blocks("console") {
+        for example in block.split("$ headroom ").skip(1) {
+            let (command, shown) = example.split_once('\n').unwrap();
+            let words = command.split(' ').map(|word| word.trim_matches('\''));
+            let output = Command::new(env!("CARGO_BIN_EXE_headroom"))
+                .args(words)
+                .output()
+                .unwrap();
+            let said = if shown.starts_with("headroom: ") {
+                output.stderr
+            } else {
+                output.stdout
+            };
+            assert_eq!(String::from_utf8(said).unwrap(), shown, "{command}");
+            run += 1;
+        }
+    }
+    assert_eq!(run, 4);
+}
+
+#[test]
+fn the_tables_are_the_programs() {
+    let fields = format!("\n{}", schema::markdown());
+    let tables = [
+        ("<!-- fields:", "<!-- end -->", fields),
+        (
+            "<!-- items:",
+            "<!-- end items -->",
+            schema::network_markdown(),
+        ),
+    ];
+    for (begin, end, expected) in tables {
+        let text = text();
+        let (before, rest) = text.split_once(begin).unwrap();
+        let (note, rest) = rest.split_once("-->\n").unwrap();
+        let (table, after) = rest.split_once(end).unwrap();
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            let text = format!("{before}{begin}{note}-->\n{expected}{end}{after}");
+            std::fs::write(PATH, text).unwrap();
+        } else {
+            assert_eq!(
+                table, expected,
+                "write it anew: UPDATE_DOCS=1 cargo test --test docs"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_size_of_a_research_system_is_explained() {
+    let text = std::fs::read_to_string("docs/systems.md").unwrap();
+    for model in catalog::models() {
+        if !["dreams", "gsa", "peptrm", "e3-pocket", "prs-med"].contains(&model.arch) {
+            continue;
+        }
+        assert!(text.contains(&format!("`{}`", model.id)), "{}", model.id);
+        for (size, _) in model.sizes() {
+            assert!(text.contains(&format!("`{size}`")), "{}: {size}", model.id);
+        }
+    }
+}
+
+/// The commands in the tables of the guides' features, and whether the table says that they are refused.
+fn shown_commands(folder: &str) -> Vec<(String, bool)> {
+    /// The author's own scripts are not in this repository. The others take long without optimization; what they answer has
+    /// tests of its own.
+    const LEFT_OUT: [&str; 6] = ["import", "accumulate", "guide", "search", "solve", "tiers"];
+    let text = std::fs::read_to_string("docs/systems.md").unwrap();
+    let (_, rest) = text.split_once("## What the guides offer").unwrap();
+    let (tables, _) = rest.split_once("## Dimensions").unwrap();
+    let mut commands = Vec::new();
+    for row in tables.lines() {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [_, _, shown, result, _] = cells[..] else {
+            continue;
+        };
+        let Some(command) = shown.strip_prefix("`headroom ") else {
+            continue;
+        };
+        let command = command.trim_end_matches('`').replace("DIR", folder);
+        if !LEFT_OUT
+            .iter()
+            .any(|left_out| command.starts_with(left_out))
+        {
+            commands.push((command, result.starts_with("works: refused")));
+        }
+    }
+    commands.sort();
+    commands.dedup();
+    commands
+}
+
+#[test]
+fn every_command_that_shows_a_guides_feature_runs() {
+    let folder = std::env::temp_dir().join(format!("headroom-docs-{}", std::process::id()));
+    let commands = shown_commands(folder.to_str().unwrap());
+    for (command, refused) in &commands {
+        let output = Command::new(env!("CARGO_BIN_EXE_headroom"))
+            .args(command.split(' '))
+            .output()
+            .unwrap();
+        // 1 says that the run does not fit.
+        assert_eq!(output.status.code() == Some(2), *refused, "{command}");
+        assert_eq!(output.stdout.is_empty(), *refused, "{command}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+    assert!(commands.len() > 35, "{}", commands.len());
+}

@@ -1,0 +1,17 @@
+//! The commands and the laws of every prediction, in one program.
+
+mod accuracy;
+mod allocator_files;
+mod catalog;
+mod checkpointing;
+mod cli;
+mod docs;
+mod exports;
+mod hardening;
+mod imports;
+mod laws;
+mod links;
+mod moves;
+mod snapshots;
+mod strategy;
+mod systems;

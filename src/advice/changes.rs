@@ -1,0 +1,463 @@
+//! What can be changed: the shortest way to a run that fits, the largest batches, every change by itself.
+
+use super::Panel;
+use super::sheet::{Cell, Sheet};
+use crate::text;
+use crate::wishes::Limits;
+use crate::worker::{JobKind, Work};
+use headroom_advice::{self as strategy, Cost, FOLKLORE, Goal, MICRO_BATCH, Tier};
+use headroom_core::estimate::time::StepTime;
+use headroom_core::estimate::{Fit, Prediction, Unsupported};
+use headroom_io::export::{self, Target};
+use headroom_scenario::Scenario;
+
+/// What every table of changes shows, in the same words.
+pub const HEAD: &[&str] = &[
+    "Change",
+    "Saves",
+    "Needs",
+    "A step takes",
+    "Quality",
+    "Runs in",
+];
+
+/// The shortest way to a run that fits.
+pub static LADDER: Panel = Panel {
+    kind: JobKind {
+        id: "ladder",
+        start: |scenario, limits| Once::start(scenario, limits, ladder),
+    },
+    title: text::WHAT_TO_CHANGE,
+    about: text::LADDER_ABOUT,
+    head: HEAD,
+    open: true,
+    sortable: false,
+};
+
+/// Every change that is possible, by itself.
+pub static MOVES: Panel = Panel {
+    kind: JobKind {
+        id: "moves",
+        start: |scenario, limits| Box::new(Moves::new(scenario, limits)),
+    },
+    title: text::EVERY_CHANGE,
+    about: text::EVERY_CHANGE_ABOUT,
+    head: HEAD,
+    open: false,
+    sortable: true,
+};
+
+/// The largest batches for a card that is to be so full.
+pub static TIERS: Panel = Panel {
+    kind: JobKind {
+        id: "tiers",
+        start: |scenario, limits| Once::start(scenario, limits, tiers),
+    },
+    title: text::TIERS,
+    about: text::TIERS_ABOUT,
+    head: &[
+        "Batch",
+        "Saves",
+        "Needs",
+        "A step takes",
+        "Quality",
+        "Runs in",
+    ],
+    open: true,
+    sortable: false,
+};
+
+type Make = fn(&Scenario, Limits) -> Result<Sheet, Unsupported>;
+
+/// Work that is one piece.
+pub struct Once {
+    scenario: Scenario,
+    limits: Limits,
+    work: Make,
+    found: Option<Sheet>,
+}
+
+impl Once {
+    pub fn start(scenario: &Scenario, limits: &str, work: Make) -> Box<dyn Work> {
+        Box::new(Self {
+            scenario: scenario.clone(),
+            limits: Limits::read(limits),
+            work,
+            found: None,
+        })
+    }
+}
+
+impl Work for Once {
+    fn is_done(&self) -> bool {
+        self.found.is_some()
+    }
+
+    fn step(&mut self) {
+        let made = (self.work)(&self.scenario, self.limits);
+        self.found = Some(made.unwrap_or_else(refused));
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.found.as_ref().map(Sheet::lines).unwrap_or_default()
+    }
+}
+
+/// A sheet that says why there is none.
+pub fn refused(unsupported: Unsupported) -> Sheet {
+    let mut sheet = Sheet::default();
+    sheet.say(unsupported.to_string());
+    sheet
+}
+
+/// What a change costs in quality: nothing where the results are the same.
+pub fn quality(cost: Cost, said: &str) -> String {
+    match (cost, said) {
+        (Cost::Free | Cost::Time, _) => text::SAME_RESULTS.into(),
+        (Cost::Results, "") => text::CHANGES_RESULTS.into(),
+        (Cost::Results, said) => said.into(),
+    }
+}
+
+pub fn seconds(time: Option<&StepTime>) -> Cell {
+    time.map_or("–".into(), |time| {
+        Cell::Shown(time.step.expected.get(), time.step.expected.to_string())
+    })
+}
+
+/// The programs that can run a scenario.
+pub fn programs(scenario: &Scenario) -> String {
+    let estimate = headroom_core::estimate::Estimate::default();
+    let able = export::TARGETS
+        .iter()
+        .filter(|target| (target.write)(scenario, &estimate).is_ok());
+    named(able.map(short).collect())
+}
+
+/// A program's name without what explains it.
+fn short(target: &Target) -> &'static str {
+    target.title.split(" (").next().unwrap_or(target.title)
+}
+
+/// The first few names, and how many more there are.
+fn named(names: Vec<&str>) -> String {
+    const MOST: usize = 4;
+    match names.len() {
+        0 => text::NO_PROGRAM.into(),
+        count if count <= MOST => names.join(", "),
+        count => {
+            let first: Vec<_> = names.into_iter().take(MOST - 1).collect();
+            format!("{} and {} more", first.join(", "), count - first.len())
+        }
+    }
+}
+
+/// What has to be unlocked, where nothing that keeps the rest is enough.
+fn locked(sheet: &mut Sheet, scenario: &Scenario, limits: Limits) {
+    if !limits.keep.any() {
+        return;
+    }
+    let free = Limits {
+        keep: crate::wishes::Keep::none(),
+        ..limits
+    };
+    let goal = Goal::default().within(free.allowed(scenario));
+    if strategy::ladder(scenario, goal).is_ok_and(|ladder| ladder.fits) {
+        sheet.say(text::UNLOCK);
+    }
+}
+
+fn ladder(scenario: &Scenario, limits: Limits) -> Result<Sheet, Unsupported> {
+    let allowed = limits.allowed(scenario);
+    let mut ladder = strategy::ladder(scenario, Goal::default().within(allowed))?;
+    let mut sheet = Sheet::default();
+    if ladder.fits && ladder.steps.is_empty() && ladder.start.fit() == Some(Fit::Probably) {
+        let sure = Goal::sure(&ladder.start).within(allowed);
+        ladder = strategy::ladder(scenario, sure)?;
+        sheet.say(if ladder.fits {
+            text::FITS_PROBABLY
+        } else {
+            text::FITS_PROBABLY_AT_BEST
+        });
+    } else {
+        sheet.say(match (ladder.fits, ladder.steps.is_empty()) {
+            (true, true) => text::FITS_AS_IT_IS,
+            (true, false) => text::LADDER,
+            (false, true) => text::NOTHING_HELPS,
+            (false, false) => text::LADDER_FAILS,
+        });
+        if !ladder.fits {
+            locked(&mut sheet, scenario, limits);
+        }
+    }
+    let mut before = ladder.start.device.expected;
+    let mut run = scenario;
+    for step in &ladder.steps {
+        let after = step.estimate.device.expected;
+        let able = match step.id {
+            MICRO_BATCH => programs(&step.scenario),
+            _ => named(
+                export::expressing(run, &step.scenario)
+                    .into_iter()
+                    .map(short)
+                    .collect(),
+            ),
+        };
+        sheet.row(
+            Some(&step.scenario),
+            vec![
+                Cell::Note(step.title.clone(), step.speed.into()),
+                Cell::Change(before, after),
+                Cell::Size(after),
+                seconds(step.time.as_ref()),
+                quality(step.cost, step.quality).into(),
+                able.into(),
+            ],
+        );
+        (before, run) = (after, &step.scenario);
+    }
+    for other in &ladder.alternatives {
+        let titles: Vec<_> = other
+            .ids
+            .iter()
+            .map(|id| title(id, &other.scenario))
+            .collect();
+        let needs = strategy_needs(&other.scenario)?;
+        sheet.row(
+            Some(&other.scenario),
+            vec![
+                Cell::Note(text::instead(&titles.join(" + ")), String::new()),
+                Cell::Change(ladder.start.device.expected, needs),
+                Cell::Size(needs),
+                Cell::Shown(other.time.expected.get(), other.time.expected.to_string()),
+                "".into(),
+                programs(&other.scenario).into(),
+            ],
+        );
+    }
+    Ok(sheet)
+}
+
+fn strategy_needs(scenario: &Scenario) -> Result<headroom_base::units::Bytes, Unsupported> {
+    Ok(headroom_core::estimate::estimate(scenario)?.device.expected)
+}
+
+/// A change's title; a micro-batch says which.
+fn title(id: &str, scenario: &Scenario) -> String {
+    match strategy::find_move(id) {
+        Some(change) => change.title.into(),
+        None => format!("micro-batch {}", scenario.batch()),
+    }
+}
+
+/// Each move's effect, one at a time.
+struct Moves {
+    before: Prediction,
+    limits: Limits,
+    next: usize,
+    sheet: Sheet,
+}
+
+impl Moves {
+    fn new(scenario: &Scenario, limits: &str) -> Self {
+        Self {
+            before: Prediction::new(scenario.clone()),
+            limits: Limits::read(limits),
+            next: 0,
+            sheet: Sheet::default(),
+        }
+    }
+
+    /// What people also try, and what it really does.
+    fn folklore(&mut self) {
+        self.next += 1;
+        for tale in FOLKLORE {
+            let note = format!("{} {} ({})", tale.claim, tale.truth, tale.source);
+            self.sheet
+                .row(None, vec![Cell::Note(tale.title.into(), note)]);
+        }
+    }
+}
+
+impl Work for Moves {
+    fn is_done(&self) -> bool {
+        self.before.estimate().is_err() || self.next > strategy::MOVES.len()
+    }
+
+    fn step(&mut self) {
+        let (Some(change), Ok(before)) = (strategy::MOVES.get(self.next), self.before.estimate())
+        else {
+            self.folklore();
+            return;
+        };
+        self.next += 1;
+        if !self.limits.keep.allows(change) {
+            return;
+        }
+        let Ok(Some(effect)) = strategy::effect(&self.before, change) else {
+            return;
+        };
+        let able = export::expressing(self.before.scenario(), &effect.scenario);
+        if let Some(program) = self.limits.program
+            && !able.iter().any(|target| target.id == program.id)
+        {
+            return;
+        }
+        let slower = effect.slower.map_or("–".into(), |part| {
+            Cell::Shown(part, text::percent_more(part))
+        });
+        let (from, to) = (before.device.expected, effect.estimate.device.expected);
+        let why = [change.what, change.speed, change.caveat].join(" ");
+        self.sheet.row(
+            Some(&effect.scenario),
+            vec![
+                Cell::Note(change.title.into(), why),
+                Cell::Change(from, to),
+                Cell::Size(to),
+                slower,
+                quality(change.cost, change.quality).into(),
+                named(able.into_iter().map(short).collect()).into(),
+            ],
+        );
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.sheet.lines()
+    }
+}
+
+fn tiers(scenario: &Scenario, limits: Limits) -> Result<Sheet, Unsupported> {
+    let mut sheet = Sheet::default();
+    let start = strategy_needs(scenario)?;
+    let all = strategy::tiers(scenario, limits.allowed(scenario))?;
+    let changes = |variant: &strategy::Variant| -> Vec<String> {
+        let steps = variant.ladder.iter().flat_map(|ladder| &ladder.steps);
+        let steps = steps.filter(|step| step.id != MICRO_BATCH);
+        steps.map(|step| step.title.clone()).collect()
+    };
+    let fitting = all.iter().filter(|variant| variant.scenario.is_some());
+    let shared = super::sheet::shared(&fitting.map(changes).collect::<Vec<_>>());
+    if !shared.is_empty() {
+        sheet.say(text::all_of_these(&shared.join(", ")));
+    }
+    let mut too_full = Vec::new();
+    let mut last: Option<Scenario> = None;
+    for variant in all {
+        let name = |tier: Tier| text::tier(tier.id(), tier.target());
+        let Some(run) = variant.scenario.as_ref() else {
+            too_full.push(name(variant.tier));
+            continue;
+        };
+        let only: Vec<_> = changes(&variant)
+            .into_iter()
+            .filter(|change| !shared.contains(change))
+            .collect();
+        let same = last.as_ref() == Some(run);
+        let note = if same {
+            text::SAME_AS_ABOVE.to_string()
+        } else if only.is_empty() {
+            variant.tier.about().to_string()
+        } else {
+            format!("{} With {}.", variant.tier.about(), only.join(", "))
+        };
+        let title = format!(
+            "{}: {}",
+            name(variant.tier),
+            text::batch(&run.batch().to_string())
+        );
+        let cost = variant
+            .ladder
+            .iter()
+            .flat_map(|ladder| &ladder.steps)
+            .map(|step| step.cost)
+            .max();
+        sheet.row(
+            (!same).then_some(run),
+            vec![
+                Cell::Note(title, note),
+                Cell::Change(start, variant.estimate.device.expected),
+                Cell::Size(variant.estimate.device.expected),
+                seconds(variant.time.as_ref()),
+                quality(cost.unwrap_or(Cost::Free), "").into(),
+                programs(run).into(),
+            ],
+        );
+        last = Some(run.clone());
+    }
+    if !too_full.is_empty() {
+        sheet.say(text::no_way(&too_full.join(", ")));
+        if sheet.rows.is_empty() {
+            locked(&mut sheet, scenario, limits);
+        }
+    }
+    Ok(sheet)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headroom_scenario::share;
+
+    #[track_caller]
+    fn done(panel: &Panel, limits: &str, change: impl FnOnce(&mut Scenario)) -> Sheet {
+        let mut scenario = Scenario::default();
+        let small = [("layers", 1), ("hidden", 64), ("heads", 2), ("vocab", 500)];
+        scenario.model.dims = small.map(|(name, size)| (name.to_string(), size)).into();
+        scenario.data.sequence = 64;
+        change(&mut scenario);
+        let mut work = (panel.kind.start)(&scenario, limits);
+        for _ in 0..1000 {
+            if work.is_done() {
+                break;
+            }
+            work.step();
+        }
+        let sheet = Sheet::read(&work.lines());
+        for row in &sheet.rows {
+            assert!(row.cells.len() <= panel.head.len(), "{row:?}");
+            let link = row.link.as_deref().unwrap_or("v=1");
+            assert_eq!(share::read(link).problems, [], "{link}");
+        }
+        sheet
+    }
+
+    #[test]
+    fn the_ladder_says_what_to_change_or_that_nothing_must() {
+        let sheet = done(&LADDER, "", |scenario| {
+            scenario.data.micro_batch = 1024;
+            scenario.hardware.memory_mib = 1500;
+        });
+        assert_eq!(sheet.says, [text::LADDER]);
+        assert!(!sheet.rows.is_empty());
+        let sheet = done(&LADDER, "", |scenario| {
+            scenario.data.micro_batch = 1024;
+            let needed = strategy_needs(scenario).unwrap();
+            scenario.hardware.memory_mib = needed.get().div_ceil(1 << 20);
+        });
+        assert_eq!(sheet.says, [text::FITS_PROBABLY]);
+        assert!(!sheet.rows.is_empty());
+        let sheet = done(&LADDER, "", |scenario| scenario.data.micro_batch = 1);
+        assert_eq!(
+            (sheet.says, sheet.rows),
+            (vec![text::FITS_AS_IT_IS.into()], vec![])
+        );
+    }
+
+    #[test]
+    fn every_possible_change_and_every_tale_has_a_row_unless_it_is_locked() {
+        let sheet = done(&MOVES, "0000 ", |_| {});
+        let offered = sheet.rows.iter().filter(|row| row.link.is_some()).count();
+        assert!(offered > 5 && sheet.rows.len() == offered + FOLKLORE.len());
+        let locked = done(&MOVES, "1111 ", |_| {});
+        assert!(locked.rows.len() < sheet.rows.len());
+        let of_program = done(&MOVES, "0000 trl", |_| {});
+        assert!(of_program.rows.len() < sheet.rows.len());
+    }
+
+    #[test]
+    fn every_tier_that_fits_has_a_row() {
+        assert_eq!(done(&TIERS, "", |_| {}).rows.len(), 4);
+        let none = done(&TIERS, "", |scenario| scenario.hardware.memory_mib = 400);
+        assert_eq!((none.rows.len(), none.says.len()), (0, 1), "{none:?}");
+    }
+}

@@ -1,0 +1,126 @@
+//! Many steps with batches as they come: what is held beyond what is allocated, step by step.
+
+use leptos::prelude::*;
+
+use super::changes::Once;
+use super::follow_wishes;
+use super::sheet::{Cell, Sheet};
+use super::table::SheetTable;
+use crate::saves::Saves;
+use crate::session::Session;
+use crate::signals::memo;
+use crate::wishes::Limits;
+use crate::worker::{Helper, JobKind};
+use crate::{chart, saves, text};
+use headroom_base::units::Bytes;
+use headroom_core::allocator::Card;
+use headroom_core::estimate::{Prediction, Unsupported, own_card};
+use headroom_scenario::Scenario;
+
+pub const KIND: JobKind = JobKind {
+    id: "steps",
+    start: |scenario, limits| Once::start(scenario, limits, gone_through),
+};
+
+/// Enough to see what comes to be held; each size that is new is a run of the network.
+const STEPS: usize = 40;
+
+/// The steps in which more came to be held as rows, and all of them as points: what is held is marked.
+fn gone_through(scenario: &Scenario, _: Limits) -> Result<Sheet, Unsupported> {
+    let prediction = Prediction::new(scenario.clone());
+    let sequence = prediction.many_steps(STEPS)?;
+    let all = sequence.on(Card::UNLIMITED, &scenario.runtime);
+    let mut sheet = Sheet::default();
+    sheet.say(text::many_steps(STEPS, all.allocated(), all.reserved()));
+    let on_card = sequence.on(own_card(&prediction.case()), &scenario.runtime);
+    sheet.say(match on_card.failure {
+        Some((step, _)) => text::step_fails(step + 1, on_card.retries),
+        None => text::steps_run(on_card.retries),
+    });
+    let mut held = Bytes::ZERO;
+    for (at, step) in (1_u32..).zip(&all.steps) {
+        for (bytes, is_held) in [(step.allocated_peak, false), (step.reserved_peak, true)] {
+            sheet.points.push((bytes, f64::from(at), is_held));
+        }
+        if step.reserved_peak > held {
+            held = step.reserved_peak;
+            let sizes = [step.allocated_peak, held].map(Cell::Size);
+            let row = [at.to_string(), step.size.to_string()].map(Cell::Text);
+            sheet.row(None, row.into_iter().chain(sizes).collect());
+        }
+    }
+    Ok(sheet)
+}
+
+const HEAD: &[&str] = &["Step", "Batch size", "Allocated", "Reserved"];
+
+/// What the allocator reserves over many steps, drawn and in numbers.
+#[component]
+pub fn ManySteps(width: ReadSignal<u32>) -> impl IntoView {
+    let session = Session::current();
+    let helper = Helper::new(KIND.id);
+    let open = RwSignal::new(false);
+    follow_wishes(session, helper, move || open.get());
+    let sheet = memo(move || helper.reply.with(|reply| Sheet::read(&reply.lines)));
+    let usable = move || session.estimate.get().and_then(|estimate| estimate.usable);
+    let size = move || chart::size(width.get());
+    let drawing = memo(move || {
+        sheet.with(|sheet| chart::steps(&sheet.points, usable(), session.units.get(), size()))
+    });
+    let working = move || (!helper.reply.with(|reply| reply.done)).then_some(text::WORKING);
+    let file = move || {
+        let row = |(bytes, step, is_held): &(Bytes, f64, bool)| {
+            let what = if *is_held { "reserved" } else { "allocated" };
+            vec![step.to_string(), what.into(), bytes.get().to_string()]
+        };
+        sheet.with(|sheet| saves::csv("step,measure,bytes", sheet.points.iter().map(row)))
+    };
+    let axis = move || {
+        sheet.with(|sheet| text::steps_axis(&sheet.points, session.units.get()).unwrap_or_default())
+    };
+    view! {
+        <section class="panel" aria-labelledby="steps-title" data-testid="steps" class:stale=move || session.stale.get()>
+            <details class="more" on:toggle=move |event| super::tell_open(&event, open)>
+                <summary><h3 id="steps-title">{text::MANY_STEPS}</h3></summary>
+                <p class="quiet">{text::MANY_STEPS_ABOUT}</p>
+                <figure class="chart">
+                    <p class="quiet">{axis}</p>
+                    <div class="plot" aria-hidden="true" inner_html=move || drawing.get().unwrap_or_default()></div>
+                </figure>
+                <div class="scroller advice" role="status" tabindex="0" aria-labelledby="steps-title">
+                    <p>{working}</p>
+                    <SheetTable sheet head=HEAD focus="#steps-title"/>
+                </div>
+                <Saves name="steps" svg=move || drawing.get() size csv=file/>
+            </details>
+        </section>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_of_many_sizes_say_what_comes_to_be_held() {
+        let mut scenario = Scenario::default();
+        for (name, value) in [
+            ("dims", "layers=1,hidden=64,heads=2,vocab=100"),
+            ("dist", "varying"),
+            ("mean", "200"),
+            ("p95", "450"),
+            ("max", "1024"),
+        ] {
+            headroom_scenario::settings::set(&mut scenario, name, value).unwrap();
+        }
+        let sheet = gone_through(&scenario, Limits::default()).unwrap();
+        assert_eq!(sheet.points.len(), 2 * STEPS);
+        assert!(
+            sheet.says.len() == 2 && sheet.rows.len() > 1,
+            "{:?}",
+            sheet.says
+        );
+        let crossed = Sheet::read(&sheet.lines());
+        assert_eq!(crossed.points, sheet.points);
+    }
+}

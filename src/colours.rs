@@ -1,0 +1,37 @@
+//! The parts of memory as they are drawn: in which order, and in which colours.
+
+use headroom_core::estimate::Category;
+
+/// All categories in drawing order: what stays, what is kept, what passes, what surrounds it.
+pub const CATEGORIES: [Category; 12] = [
+    Category::Parameters,
+    Category::OptimizerStates,
+    Category::Gradients,
+    Category::Ema,
+    Category::Buffers,
+    Category::Inputs,
+    Category::Activations,
+    Category::AutocastCopies,
+    Category::BackwardTemporaries,
+    Category::OptimizerTemporaries,
+    Category::Workspace,
+    Category::Rounding,
+];
+
+/// The light theme's colours of the parts, which a file cannot ask the style sheets for.
+pub const COLOURS: [(&str, &str); 14] = [
+    ("parameters", "#1f56a3"),
+    ("gradients", "#338ab8"),
+    ("optimizer-states", "#3c3b8e"),
+    ("ema", "#62a9b3"),
+    ("buffers", "#9dacbb"),
+    ("inputs", "#4a8a57"),
+    ("activations", "#d0923a"),
+    ("autocast-copies", "#d9c680"),
+    ("backward-temporaries", "#b85a33"),
+    ("optimizer-temporaries", "#a14370"),
+    ("workspace", "#8a8178"),
+    ("rounding", "#b3b1ab"),
+    ("cached", "#9aa0a6"),
+    ("context", "#646b73"),
+];

@@ -1,0 +1,317 @@
+//! A field that searches a catalogue: type a part of a name, choose with the arrow keys.
+
+use leptos::ev::{Event, KeyboardEvent, MouseEvent, PointerEvent};
+use leptos::prelude::*;
+
+use super::session::Session;
+use super::signals::memo;
+use super::{browser, text};
+use headroom_base::order::sorted;
+use headroom_base::units::UnitStyle;
+use headroom_catalog as catalog;
+use headroom_catalog::Os;
+use headroom_scenario::network;
+use headroom_scenario::settings::{self, Setting, ValueType};
+
+/// One thing to choose.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    pub id: &'static str,
+    pub name: &'static str,
+    /// What tells it from its neighbours.
+    pub detail: String,
+}
+
+/// What the catalogue has for this setting.
+fn entries(setting: &Setting, units: UnitStyle) -> Vec<Entry> {
+    match setting.value_type {
+        ValueType::Gpu => catalog::gpus()
+            .iter()
+            .map(|gpu| Entry {
+                id: gpu.id,
+                name: gpu.name,
+                detail: gpu
+                    .usable_bytes(Os::Linux)
+                    .map(|bytes| bytes.show(units))
+                    .unwrap_or_default(),
+            })
+            .collect(),
+        ValueType::Model => catalog::models()
+            .iter()
+            .map(|model| Entry {
+                id: model.id,
+                name: model.name,
+                detail: text::count(model.parameters),
+            })
+            .collect(),
+        _ => vec![],
+    }
+}
+
+/// The catalogue's name for an id, which may be a short form of its own; the id where the catalogue has none.
+pub fn name(setting: &Setting, id: &str) -> String {
+    let known = match setting.value_type {
+        ValueType::Gpu => catalog::gpu(id).map(|entry| entry.name),
+        ValueType::Model => catalog::model(id).map(|entry| entry.name),
+        _ => None,
+    };
+    known.unwrap_or(id).to_string()
+}
+
+/// What was found for a typed text.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    pub entries: Vec<Entry>,
+    /// None of them has what was typed in its name: these are the nearest.
+    pub nearest: bool,
+}
+
+/// Entries whose names hold every typed word, in the catalogue's order; where there are none, those with the most similar
+/// names. What names an entry, such as a Hugging Face id of a tuned variant, finds it first.
+pub fn found(setting: &Setting, all: &[Entry], typed: &str) -> Found {
+    let wanted = catalog::Typed::new(typed);
+    let fits = |entry: &&Entry| wanted.is_in(&format!("{}{}", entry.id, entry.name));
+    let named = named(setting, typed);
+    let is_named = |entry: &&Entry| Some(entry.id) == named;
+    let others = all.iter().filter(|entry| fits(entry) && !is_named(entry));
+    let entries: Vec<Entry> = all.iter().filter(is_named).chain(others).cloned().collect();
+    if !entries.is_empty() {
+        return Found {
+            entries,
+            nearest: false,
+        };
+    }
+    let ranked = all.iter().map(|entry| (wanted.likeness(entry.id), entry));
+    let ranked = sorted(ranked, |(one, _), (other, _)| other.cmp(one));
+    Found {
+        entries: ranked
+            .into_iter()
+            .take(NEAREST)
+            .filter(|(similarity, _)| *similarity > 0)
+            .map(|(_, entry)| entry.clone())
+            .collect(),
+        nearest: true,
+    }
+}
+
+/// The entries whose names are most like a text.
+pub fn nearest(setting: &Setting, typed: &str) -> Vec<Entry> {
+    let all = entries(setting, UnitStyle::default());
+    let mut found = found(setting, &all, typed).entries;
+    found.truncate(NEAREST);
+    found
+}
+
+/// How many entries are offered where none has what was typed.
+const NEAREST: usize = 6;
+
+/// The id of what a typed text names. A part of a name that only one entry has is no name: `resnet50` must not become
+/// Wide ResNet.
+pub fn named(setting: &Setting, typed: &str) -> Option<&'static str> {
+    match setting.value_type {
+        ValueType::Gpu => catalog::gpu_named(typed).map(|gpu| gpu.id),
+        ValueType::Model => catalog::model_named(typed).map(|model| model.id),
+        _ => None,
+    }
+}
+
+#[component]
+pub fn Combo(setting: &'static Setting) -> impl IntoView {
+    let session = Session::current();
+    let path = setting.path;
+    let all = memo(move || entries(setting, session.units.get()));
+    let opened = RwSignal::new(false);
+    // What is being typed; the value's own name until then.
+    let typed = RwSignal::new(None::<String>);
+    // The option that Enter takes; none among names that are only near.
+    let active = RwSignal::new(Some(0_usize));
+    let list = memo(move || {
+        if opened.get() {
+            all.with(|all| found(setting, all, &typed.get().unwrap_or_default()))
+        } else {
+            Found::default()
+        }
+    });
+    let close = move || {
+        opened.set(false);
+        typed.set(None);
+    };
+    let open_all = move || {
+        opened.set(true);
+        active.set(list.with_untracked(|list| (!list.nearest).then_some(0)));
+    };
+    // A declared network takes the place of the catalogue's.
+    let declared = memo(move || {
+        setting.value_type == ValueType::Model
+            && session
+                .scenario
+                .with(|scenario| scenario.model.network.is_some())
+    });
+    let shown = move || match typed.get() {
+        Some(typed) => typed,
+        None if declared.get() => text::OWN_NETWORK.into(),
+        None => name(setting, &session.text(setting)),
+    };
+    let choose = move |id: &str| {
+        if let Some(network) = settings::find(network::FIELD).filter(|_| declared.get_untracked()) {
+            session.enter(network, "");
+            session.leave(network);
+        }
+        session.enter(setting, id);
+        session.leave(setting);
+        close();
+    };
+    let commit = move |event: Event| {
+        let text = event_target_value(&event);
+        let id = named(setting, &text).map_or(text, String::from);
+        choose(&id);
+    };
+    let on_key = move |event: KeyboardEvent| {
+        let last = list.with_untracked(|list| list.entries.len().saturating_sub(1));
+        match event.key().as_str() {
+            "ArrowDown" if !opened.get_untracked() => open_all(),
+            "ArrowDown" => active.update(|at| *at = Some(at.map_or(0, |at| (at + 1).min(last)))),
+            "ArrowUp" => active.update(|at| *at = at.map(|at| at.saturating_sub(1))),
+            "Enter" => {
+                let at = active.get_untracked();
+                let entry = |list: &Found| list.entries.get(at?).map(|entry| entry.id);
+                match list.with_untracked(entry) {
+                    Some(id) => choose(id),
+                    None => return,
+                }
+                browser::select_text_soon(&event);
+            }
+            "Escape" => {
+                close();
+                browser::select_text_soon(&event);
+            }
+            _ => return,
+        }
+        event.prevent_default();
+    };
+    let is_open = move || list.with(|list| !list.entries.is_empty());
+    let option_id = move |at: usize| format!("{path}.option.{at}");
+    let option = move |(at, entry): (usize, Entry)| {
+        let press = move |event: PointerEvent| {
+            event.prevent_default();
+            choose(entry.id);
+        };
+        view! {
+            <li
+                id=option_id(at)
+                role="option"
+                aria-selected=move || (active.get() == Some(at)).to_string()
+                on:pointerdown=press
+                on:pointerover=move |_| active.set(Some(at))
+            >
+                {entry.name}
+                <span class="quiet">{entry.detail}</span>
+            </li>
+        }
+    };
+    let options = move || {
+        let entries = list.with(|list| list.entries.clone());
+        entries.into_iter().enumerate().map(option).collect_view()
+    };
+    let nearest = move || list.with(|list| list.nearest && !list.entries.is_empty());
+    let typing = move |event: Event| {
+        typed.set(Some(event_target_value(&event)));
+        open_all();
+    };
+    let click = move |event: MouseEvent| {
+        if typed.get_untracked().is_none() {
+            browser::select_text(&event);
+        }
+        open_all();
+    };
+    view! {
+        <div class="combo">
+            <input
+                id=path
+                name=path
+                type="text"
+                role="combobox"
+                autocomplete="off"
+                spellcheck="false"
+                aria-autocomplete="list"
+                aria-controls=format!("{path}.list")
+                aria-describedby=format!("{path}.hint {path}.help")
+                aria-expanded=move || is_open().to_string()
+                aria-activedescendant=move || active.get().filter(|_| is_open()).map(option_id)
+                aria-invalid=move || session.problem(setting).is_some().to_string()
+                prop:value=shown
+                // What is typed replaces the name that stands there.
+                on:focus=|event| browser::select_text(&event)
+                on:click=click
+                on:input=typing
+                on:change=commit
+                on:blur=move |_| close()
+                on:keydown=on_key
+            />
+            <div class="found" hidden=move || !is_open()>
+                <p class="quiet" role="status" hidden=move || !nearest()>
+                    {text::NO_MATCH}
+                </p>
+                <ul id=format!("{path}.list") role="listbox" aria-label=text::choices(setting.label)>
+                    {options}
+                </ul>
+            </div>
+        </div>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_find_entries_in_any_order_and_names_name_one() {
+        let setting = settings::find("hardware.gpu").unwrap();
+        let all = entries(setting, UnitStyle::Binary);
+        let ids: Vec<_> = found(setting, &all, "80 h100 SXM")
+            .entries
+            .iter()
+            .map(|entry| entry.id)
+            .collect();
+        assert!(ids.iter().all(|id| id.starts_with("h100-sxm")), "{ids:?}");
+        assert!(!ids.is_empty());
+        assert_eq!(named(setting, "no such card"), None);
+        for entry in &all {
+            assert_eq!(named(setting, entry.id), Some(entry.id));
+        }
+        let model = settings::find("model.id").unwrap();
+        assert_eq!(named(model, "resnet50"), Some("resnet-50"));
+        assert_eq!(named(model, "wide"), None);
+        assert_eq!(found(setting, &all, " ").entries.len(), all.len());
+    }
+
+    #[test]
+    fn names_are_found_however_they_are_written() {
+        #[track_caller]
+        fn check(path: &str, typed: &str, expected: &str, nearest: bool) {
+            let setting = settings::find(path).unwrap();
+            let all = entries(setting, UnitStyle::Binary);
+            let found = found(setting, &all, typed);
+            let first: Vec<&str> = found.entries.iter().take(3).map(|entry| entry.id).collect();
+            assert!(first.contains(&expected), "{typed}: {first:?}");
+            assert_eq!(found.nearest, nearest, "{typed}");
+        }
+        let model = "model.id";
+        check(
+            model,
+            "meta-llama/Llama-3.1-8B-Instruct",
+            "llama-3.1-8b",
+            false,
+        );
+        check(model, "Qwen2.5-7B", "qwen2.5-7b", false);
+        check(model, "qwen 2.5 7b", "qwen2.5-7b", false);
+        check(model, "lama 3.1 8b", "llama-3.1-8b", false);
+        check(model, "lamma-3.1-8b", "llama-3.1-8b", true);
+        check(model, "mistrl-7b", "mistral-7b-v0.3", true);
+        check("hardware.gpu", "4090", "rtx-4090-24gb", false);
+        check("hardware.gpu", "RTX4090", "rtx-4090-24gb", false);
+        let setting = settings::find(model).unwrap();
+        let nothing = found(setting, &entries(setting, UnitStyle::Binary), "\u{1F600}");
+        assert!(nothing.entries.len() <= 1000);
+    }
+}

@@ -1,0 +1,395 @@
+//! What the page knows: one draft, and everything else derived from it.
+
+use std::sync::Arc;
+
+use leptos::prelude::*;
+
+use super::draft::{Draft, Shown};
+use super::graphs::Graphs;
+use super::history::History;
+use super::plan_store::{self, Plans};
+use super::signals::{memo, memo_after};
+use super::text;
+use headroom_base::units::UnitStyle;
+use headroom_core::estimate::{Estimate, Prediction, Unsupported};
+use headroom_io::import::snapshot::Snapshot;
+use headroom_scenario::Scenario;
+use headroom_scenario::presets::{self, Preset};
+use headroom_scenario::settings::{self, Setting};
+use headroom_scenario::share;
+
+/// A memory snapshot, or why a file is none.
+pub type OpenedSnapshot = Result<Snapshot, String>;
+
+/// The page's state, handed to every view.
+#[derive(Clone, Copy, Debug)]
+pub struct Session {
+    draft: RwSignal<Draft>,
+    history: RwSignal<History>,
+    pub units: RwSignal<UnitStyle>,
+    /// What a link held that this version does not know.
+    pub link_notes: RwSignal<Vec<String>>,
+    /// A scenario that was proposed, and the estimate of the one before it.
+    ghost: RwSignal<Option<(Scenario, Arc<Estimate>)>>,
+    /// Recorded graphs that were asked for.
+    pub graphs: RwSignal<Graphs>,
+    /// Plans kept by name.
+    pub plans: RwSignal<Plans>,
+    /// What the doctor was given.
+    pub pasted: RwSignal<String>,
+    /// PyTorch's memory snapshot that was opened.
+    pub snapshot: RwSignal<Option<Arc<OpenedSnapshot>>>,
+    /// The link of what was worked on before a shared link was opened.
+    pub yours: RwSignal<Option<String>>,
+    /// The preset or file that the scenario began as: a setting is changed where it differs from that.
+    pub preset: RwSignal<Arc<Scenario>>,
+    /// Nothing was opened or worked on yet: the page asks what to start from.
+    pub first_visit: RwSignal<bool>,
+    /// The scenario of the latest accepted values.
+    pub scenario: Memo<Scenario>,
+    pub answer: Memo<Answer>,
+    /// The answer once the person pauses: what is drawn from it keeps no key waiting.
+    pub settled: RwSignal<Answer>,
+    pub estimate: Memo<Option<Arc<Estimate>>>,
+    /// The estimate is not of what the form shows.
+    pub stale: Memo<bool>,
+    /// The scenario that the present one is compared with.
+    pub kept: RwSignal<Option<Scenario>>,
+    pub kept_answer: Memo<Answer>,
+}
+
+/// What the scenario that is compared with comes to.
+fn answer_of(kept: Option<&Scenario>, graphs: &Graphs) -> Answer {
+    let answer = |kept| answer_with(kept, None, graphs);
+    kept.map(answer).unwrap_or_default()
+}
+
+/// The latest estimate, and whether it is still of what the form shows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    pub estimate: Option<Arc<Estimate>>,
+    /// The runs behind the estimate: every panel reads its numbers from them.
+    pub prediction: Option<Arc<Prediction>>,
+    /// The scenario that was estimated.
+    pub scenario: Arc<Scenario>,
+    pub problems: Vec<String>,
+    /// The form holds something that could not be estimated; the estimate is of the last that could.
+    pub stale: bool,
+}
+
+impl Session {
+    pub fn new(scenario: Scenario) -> Self {
+        let draft = RwSignal::new(Draft::new(scenario));
+        let scenario = memo(move || draft.with(|draft| draft.scenario.clone()));
+        let right = memo(move || draft.with(Draft::is_right));
+        let graphs = RwSignal::new(Graphs::default());
+        let result = memo_after(move |before: Option<&Answer>| {
+            graphs.with(|graphs| scenario.with(|scenario| answer_with(scenario, before, graphs)))
+        });
+        let answer = memo(move || {
+            let mut answer = result.get();
+            answer.stale |= !right.get();
+            answer
+        });
+        let estimate = memo(move || answer.with(|answer| answer.estimate.clone()));
+        let stale = memo(move || answer.with(|answer| answer.stale));
+        let kept = RwSignal::new(None);
+        let kept_answer =
+            memo(move || graphs.with(|graphs| kept.with(|kept| answer_of(kept.as_ref(), graphs))));
+        Self {
+            draft,
+            history: RwSignal::default(),
+            units: RwSignal::default(),
+            link_notes: RwSignal::default(),
+            ghost: RwSignal::default(),
+            graphs,
+            plans: RwSignal::new(plan_store::kept()),
+            pasted: RwSignal::default(),
+            snapshot: RwSignal::default(),
+            yours: RwSignal::default(),
+            preset: RwSignal::default(),
+            first_visit: RwSignal::new(false),
+            scenario,
+            answer,
+            settled: RwSignal::default(),
+            estimate,
+            stale,
+            kept,
+            kept_answer,
+        }
+    }
+
+    /// The session of the page that a component is part of.
+    pub fn current() -> Self {
+        expect_context()
+    }
+
+    /// What a field shows.
+    pub fn text(self, setting: &'static Setting) -> String {
+        self.draft.with(|draft| draft.text(setting))
+    }
+
+    /// All that a field shows.
+    pub fn shown(self, setting: &'static Setting) -> Shown {
+        self.draft
+            .with(|draft| self.preset.with(|preset| draft.shown(setting, preset)))
+    }
+
+    pub fn problem(self, setting: &'static Setting) -> Option<String> {
+        let owned = |draft: &Draft| draft.problem(setting).map(String::from);
+        self.draft.with(owned)
+    }
+
+    pub fn enter(self, setting: &'static Setting, text: &str) {
+        let before = self.scenario.get_untracked();
+        self.draft.update(|draft| draft.enter(setting, text));
+        if self.scenario.with_untracked(|now| *now != before) {
+            let record = |history: &mut History| history.record(&before, Some(setting.path));
+            self.history.update(record);
+        }
+    }
+
+    pub fn leave(self, setting: &'static Setting) {
+        self.draft.update(|draft| draft.leave(setting));
+        self.rest();
+    }
+
+    /// Ends a run of changes to one field: what follows is undone by itself.
+    pub fn rest(self) {
+        self.history.update_untracked(History::pause);
+    }
+
+    /// Replaces the whole scenario, which can be undone.
+    pub fn replace(self, scenario: Scenario) {
+        let before = self.scenario.get_untracked();
+        if before != scenario {
+            self.history.update(|history| history.record(&before, None));
+        }
+        self.draft.set(Draft::new(scenario));
+    }
+
+    /// Takes a proposed scenario; what was before stays to be seen behind it until something else changes.
+    pub fn try_out(self, scenario: Scenario) {
+        let before = self.estimate.get_untracked();
+        self.replace(scenario.clone());
+        self.ghost.set(before.map(|estimate| (scenario, estimate)));
+    }
+
+    /// The estimate that the present scenario was proposed to better.
+    pub fn ghost(self) -> Option<Arc<Estimate>> {
+        let ghost = self.ghost.get()?;
+        self.scenario
+            .with(|scenario| *scenario == ghost.0)
+            .then_some(ghost.1)
+    }
+
+    /// Starts from a scenario: what is changed is said against it.
+    pub fn start_from(self, scenario: Scenario) {
+        self.link_notes.set(Vec::new());
+        self.first_visit.set(false);
+        self.preset.set(Arc::new(scenario.clone()));
+        self.replace(scenario);
+    }
+
+    /// Takes back every change since the preset that was chosen.
+    pub fn reset(self) {
+        self.link_notes.set(Vec::new());
+        self.replace((*self.preset.get_untracked()).clone());
+    }
+
+    /// Whether nothing differs from the preset that was chosen.
+    pub fn is_preset(self) -> bool {
+        self.preset
+            .with(|preset| self.scenario.with(|scenario| **preset == *scenario))
+    }
+
+    pub fn undo(self) {
+        self.walk(History::undo);
+    }
+
+    pub fn redo(self) {
+        self.walk(History::redo);
+    }
+
+    pub fn can_undo(self) -> bool {
+        self.history.with(History::can_undo)
+    }
+
+    pub fn can_redo(self) -> bool {
+        self.history.with(History::can_redo)
+    }
+
+    fn walk(self, step: fn(&mut History, &Scenario) -> Option<Scenario>) {
+        let now = self.scenario.get_untracked();
+        let other = self.history.try_update(|history| step(history, &now));
+        if let Some(other) = other.flatten() {
+            self.draft.set(Draft::new(other));
+        }
+    }
+
+    /// Keeps the present scenario to compare with.
+    pub fn keep(self) {
+        self.kept.set(Some(self.scenario.get_untracked()));
+    }
+
+    /// Goes on with the kept scenario and keeps the present one.
+    pub fn swap(self) {
+        if let Some(kept) = self.kept.get_untracked() {
+            self.keep();
+            self.replace(kept);
+        }
+    }
+
+    /// The fragment that restores what is on the screen.
+    pub fn link(self) -> String {
+        let kept = self.kept.get();
+        self.scenario.with(|scenario| match &kept {
+            Some(kept) => share::write_both(scenario, kept),
+            None => share::write(scenario),
+        })
+    }
+
+    pub fn link_untracked(self) -> String {
+        untrack(|| self.link())
+    }
+
+    /// Starts from a link's fragment: nothing came before it.
+    pub fn begin(self, fragment: &str) {
+        self.open(fragment);
+        self.history.set(History::default());
+        self.settled.set(self.answer.get_untracked());
+    }
+
+    /// Takes a link's fragment; what it holds and is not known is said beside the answer.
+    pub fn open(self, fragment: &str) {
+        let opened = share::read(fragment);
+        let mut notes: Vec<String> = opened.problems.iter().map(text::problem).collect();
+        if let Some(data) = opened.other_data {
+            notes.push(text::other_data(&data));
+        }
+        let scenario = known(opened.scenario, &mut notes);
+        self.link_notes.set(notes);
+        if let Some(preset) = presets::all()
+            .iter()
+            .map(Preset::scenario)
+            .find(|preset| *preset == scenario)
+        {
+            self.preset.set(Arc::new(preset));
+        }
+        self.kept.set(share::read_other(fragment));
+        self.replace(scenario);
+    }
+}
+
+/// The scenario with a card and a model that there are: without them nothing could be answered at all.
+fn known(mut scenario: Scenario, notes: &mut Vec<String>) -> Scenario {
+    for path in ["hardware.gpu", "model.id"] {
+        let problems = scenario.check();
+        let found = problems.iter().find(|problem| problem.field == path);
+        if let (Some(problem), Some(setting)) = (found, settings::find(path)) {
+            notes.push(text::problem(problem));
+            // A default is always accepted.
+            let _ = setting.set(&mut scenario, &setting.default());
+        }
+    }
+    scenario
+}
+
+/// The answer to a scenario; where there is none, the one before it, marked as such.
+#[cfg(test)]
+pub fn answer(scenario: &Scenario, before: Option<&Answer>) -> Answer {
+    answer_with(scenario, before, &Graphs::default())
+}
+
+/// The same, which says of a recorded graph that is not here what became of it.
+fn answer_with(scenario: &Scenario, before: Option<&Answer>, graphs: &Graphs) -> Answer {
+    let problems: Vec<String> = scenario.check().iter().map(text::problem).collect();
+    let refused = |problems| Answer {
+        problems,
+        stale: true,
+        ..before.cloned().unwrap_or_default()
+    };
+    if !problems.is_empty() {
+        return refused(problems);
+    }
+    let prediction = Prediction::new(scenario.clone());
+    match prediction.estimate().cloned() {
+        Ok(estimate) => Answer {
+            estimate: Some(Arc::new(estimate)),
+            prediction: Some(Arc::new(prediction)),
+            scenario: Arc::new(scenario.clone()),
+            problems,
+            stale: false,
+        },
+        Err(Unsupported::GraphAbsent(id)) => refused(vec![graphs.said(id)]),
+        Err(unsupported) => refused(vec![unsupported.to_string()]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::gauge::pieces;
+    use super::super::{breakdown, timeline};
+    use super::*;
+    use headroom_core::estimate::{At, runs_of};
+
+    /// Two questions run the network: the first steps, and the same with shapes noted.
+    #[test]
+    fn all_panels_read_from_the_same_runs() {
+        let units = UnitStyle::Binary;
+        let scenario = presets::find("llama-8b-lora-24gb").unwrap().scenario();
+        let open_all = || {
+            let answer = answer(&scenario, None);
+            let (estimate, prediction) = (answer.estimate.unwrap(), answer.prediction.unwrap());
+            let mut filled = 0;
+            for (piece, _) in pieces(&estimate) {
+                filled +=
+                    breakdown::tensors(&prediction, piece, units).map_or(0, |rows| rows.len());
+            }
+            let tensors = prediction.tensors(At::Peak).unwrap();
+            filled += breakdown::Node::of(&tensors).children.len();
+            filled += prediction.timeline_by_category().unwrap().len();
+            for place in breakdown::places(&prediction) {
+                filled += breakdown::inside(&prediction, &place, units).unwrap().len();
+            }
+            for at in 0..estimate.timeline.len() {
+                filled += timeline::alive(&prediction, at, units).unwrap().len();
+            }
+            filled += timeline::rows(&estimate, units).len();
+            filled += prediction.warnings().len();
+            filled += prediction.smallest_card().unwrap().into_iter().count();
+            filled
+        };
+        let (filled, runs) = runs_of(open_all);
+        assert!(filled > 1000, "{filled}");
+        assert_eq!(runs, 2);
+    }
+
+    #[test]
+    fn a_link_keeps_what_can_be_answered() {
+        let check = |change: fn(&mut Scenario), expected: &[&str]| {
+            let mut scenario = Scenario::default();
+            scenario.data.micro_batch = 3;
+            change(&mut scenario);
+            let mut notes = Vec::new();
+            let known = known(scenario, &mut notes);
+            assert_eq!((known.check(), known.data.micro_batch), (vec![], 3));
+            assert_eq!(notes, expected);
+        };
+        check(|_| (), &[]);
+        check(
+            |scenario| scenario.hardware.gpu = "nonsense".into(),
+            &["No GPU is called “nonsense”."],
+        );
+        check(
+            |scenario| {
+                scenario.hardware.gpu = "nonsense".into();
+                scenario.model.id = "lama-3.1-8b".into();
+            },
+            &[
+                "No GPU is called “nonsense”.",
+                "No model is called “lama-3.1-8b”. Did you mean llama-3.1-8b?",
+            ],
+        );
+    }
+}

@@ -1,0 +1,53 @@
+//! The start, what opens a file or a link, and the page's own promises.
+
+use headroom_scenario::share::DATA_VERSION;
+
+pub const TAGLINE: &str = "Does this training run fit on that GPU?";
+pub const START: &str = "Start";
+pub const START_ABOUT: &str =
+    "Name a model, paste a configuration or an error, or start from an example.";
+pub const START_CLOSE: &str = "Close the start";
+pub const ANY: &str = "Model, configuration, command or error";
+pub const ANY_EXAMPLE: &str = "Llama-3.1-8B, a URL, or paste";
+pub const GO: &str = "Go";
+pub const PART_OF_A_RUN: &str = "The file names no model: it changed the run that was open.";
+pub const NOT_FOUND: &str =
+    "Nothing known by that name. Choose a run below, or paste its config.json.";
+pub const START_AGAIN: &str = "Start from a model, a file or an example";
+pub const RECORD: &str = "Record a model that you have in Python";
+pub const RECORD_LABEL: &str = "the lines that record a model";
+pub const RECORD_ABOUT: &str = "Three lines, the last of them in Python, run its step once without a GPU and write model.json. Open that file here.";
+pub const RECORD_LINES: &str = "headroom record > headroom_record.py
+python -i my_model.py
+from headroom_record import record; record(model, example_batch, \"model.json\")";
+
+/// Of a catalogue's model whose recorded graph is on its way.
+pub fn graph_coming(id: &str) -> String {
+    format!("{id} answers by a recorded graph, which is being loaded…")
+}
+
+pub fn graph_failed(id: &str) -> String {
+    format!(
+        "The recorded graph of {id} could not be loaded. It is asked for again when you change a setting or the network is back."
+    )
+}
+
+pub const DECLARE: &str = "Declare your own network";
+pub const OPEN_IN: &str = "Open in Headroom";
+pub const BACK_TO_YOURS: &str = "Back to my scenario";
+pub const SHARED: &str = "You opened a shared scenario. ";
+pub const PRIVATE: &str = "Everything is computed in this tab and nothing you enter leaves it: no server, no analytics, no \
+     cookies. Your settings are in the address, so a bookmark saves them.";
+
+pub fn other_data(data: &str) -> String {
+    format!(
+        "This link was made with data version {data}; numbers here use version {DATA_VERSION} and may differ."
+    )
+}
+
+pub const UNREADABLE: &str = "Could not read that file: expected text of at most 4 MiB.";
+
+/// A key of a file for which a scenario has no word.
+pub fn not_taken(what: &str) -> String {
+    format!("ignored: {what}")
+}

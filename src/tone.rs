@@ -1,0 +1,39 @@
+//! How good an answer is, as a colour.
+
+use headroom_core::estimate::{Estimate, Fit};
+
+/// How good the answer is; the colour of everything that says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// Even the high end of the range fits.
+    Fits,
+    /// The range reaches over the card's edge.
+    Close,
+    /// Even the low end does not fit.
+    Over,
+    /// No card to compare with.
+    Open,
+}
+
+impl Tone {
+    pub fn of(estimate: &Estimate) -> Self {
+        estimate.fit().map_or(Self::Open, Self::of_fit)
+    }
+
+    pub const fn of_fit(fit: Fit) -> Self {
+        match fit {
+            Fit::Fits => Self::Fits,
+            Fit::Probably | Fit::ProbablyNot => Self::Close,
+            Fit::No => Self::Over,
+        }
+    }
+
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Fits => "fits",
+            Self::Close => "close",
+            Self::Over => "over",
+            Self::Open => "open",
+        }
+    }
+}

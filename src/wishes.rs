@@ -1,0 +1,220 @@
+//! What a person wants of advice: what it must keep, the program that has to run it, and what an hour on the GPU costs.
+
+use leptos::prelude::*;
+
+use headroom_advice::{Allowed, Group, MOVES, Move};
+use headroom_core::estimate::Estimate;
+use headroom_io::export::{self, Change, Target};
+use headroom_scenario::Scenario;
+
+/// The page's state for them.
+#[derive(Clone, Copy, Debug)]
+pub struct Wishes {
+    pub keep: RwSignal<Keep>,
+    /// `None` until a program has been chosen.
+    pub program: RwSignal<Option<&'static Target>>,
+    /// The price of a GPU hour, as it was typed.
+    pub hourly: RwSignal<String>,
+}
+
+impl Default for Wishes {
+    fn default() -> Self {
+        Self {
+            keep: RwSignal::default(),
+            program: RwSignal::new(None),
+            hourly: RwSignal::default(),
+        }
+    }
+}
+
+impl Wishes {
+    /// The wishes of the page that a component is part of.
+    pub fn current() -> Self {
+        expect_context()
+    }
+
+    /// What a worker has to know of them.
+    pub fn limits(self) -> Limits {
+        Limits {
+            keep: self.keep.get(),
+            program: self.program.get(),
+        }
+    }
+}
+
+/// Something that can be kept: its label, and whether a move changes it.
+pub type Kept = (&'static str, fn(&Move) -> bool);
+
+/// What must stay as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keep([bool; Keep::ALL.len()]);
+
+impl Default for Keep {
+    fn default() -> Self {
+        Self([true; Self::ALL.len()])
+    }
+}
+
+impl Keep {
+    pub const ALL: [Kept; 4] = [
+        ("sequence or input size", |change| {
+            matches!(change.group, Group::Length | Group::Size)
+        }),
+        ("adapter rank", |change| change.group == Group::AdapterRank),
+        ("precision", |change| change.group == Group::Precision),
+        ("method (full training, LoRA, QLoRA)", |change| {
+            matches!(change.id, "lora" | "qlora")
+        }),
+    ];
+
+    /// Nothing has to stay.
+    pub const fn none() -> Self {
+        Self([false; Self::ALL.len()])
+    }
+
+    pub fn has(self, at: usize) -> bool {
+        self.0.get(at).copied().unwrap_or_default()
+    }
+
+    pub fn toggle(&mut self, at: usize) {
+        if let Some(kept) = self.0.get_mut(at) {
+            *kept = !*kept;
+        }
+    }
+
+    pub fn allows(self, change: &Move) -> bool {
+        let mut kept = Self::ALL.iter().zip(self.0).filter(|(_, kept)| *kept);
+        !kept.any(|((_, changes), _)| changes(change))
+    }
+
+    /// Whether anything is kept at all.
+    pub fn any(self) -> bool {
+        self.0.contains(&true)
+    }
+}
+
+/// What limits the moves that advice may take; crosses to the worker as text.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits {
+    pub keep: Keep,
+    pub program: Option<&'static Target>,
+}
+
+impl Limits {
+    pub fn write(self) -> String {
+        let kept: String = self
+            .keep
+            .0
+            .map(|kept| if kept { '1' } else { '0' })
+            .iter()
+            .collect();
+        format!("{kept} {}", self.program.map_or("", |target| target.id))
+    }
+
+    pub fn read(text: &str) -> Self {
+        let (kept, program) = text.split_once(' ').unwrap_or_default();
+        let mut keep = Keep::default();
+        for (kept, c) in keep.0.iter_mut().zip(kept.chars()) {
+            *kept = c == '1';
+        }
+        Self {
+            keep,
+            program: export::target(program),
+        }
+    }
+
+    /// The moves that keep what must stay and that one program can express in this run: the chosen one, else the one that
+    /// expresses most. A run that advice leads to can then be started.
+    pub fn allowed(self, scenario: &Scenario) -> Allowed {
+        let kept: Vec<&Move> = MOVES
+            .iter()
+            .filter(|change| self.keep.allows(change))
+            .collect();
+        let able = |target: &Target| -> Vec<&Move> {
+            let before = problems(target, scenario);
+            let expressed = kept
+                .iter()
+                .filter(|change| is_expressed(target, scenario, change, before));
+            expressed.copied().collect()
+        };
+        let moves = match self.program {
+            Some(target) => able(target),
+            None => {
+                let runs = export::TARGETS
+                    .iter()
+                    .filter(|target| problems(target, scenario) == 0);
+                let mut most: Option<Vec<&Move>> = None;
+                for moves in runs.map(able) {
+                    if most.as_ref().is_none_or(|most| moves.len() > most.len()) {
+                        most = Some(moves);
+                    }
+                }
+                most.unwrap_or(kept)
+            }
+        };
+        Allowed::only(|change| moves.iter().any(|known| known.id == change.id))
+    }
+}
+
+/// How many fields of a run a program cannot express.
+fn problems(target: &Target, scenario: &Scenario) -> usize {
+    let written = (target.write)(scenario, &Estimate::default());
+    written.err().map_or(0, |problems| problems.len())
+}
+
+fn is_expressed(target: &Target, scenario: &Scenario, change: &Move, before: usize) -> bool {
+    let Some(changed) = (change.apply)(scenario) else {
+        // Possible beside another at most.
+        return true;
+    };
+    match target.change(scenario, &changed) {
+        Change::Lines { .. } | Change::Enabled => true,
+        Change::Unsaid => false,
+        // What the program refuses anyway is not the move's fault.
+        Change::Refused(problems) => problems.len() <= before,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headroom_advice::find_move;
+    use headroom_scenario::presets;
+
+    #[test]
+    fn what_is_kept_and_what_a_program_lacks_is_not_allowed() {
+        let scenario = presets::find("llama-8b-lora-24gb").unwrap().scenario();
+        let check = |limits: &str, expected: &[(&str, bool)]| {
+            let limits = Limits::read(limits);
+            assert_eq!(Limits::read(&limits.write()).write(), limits.write());
+            let allowed = limits.allowed(&scenario);
+            for (id, is_allowed) in expected {
+                assert_eq!(allowed.has(find_move(id).unwrap()), *is_allowed, "{id}");
+            }
+        };
+        check(
+            "",
+            &[
+                ("half-sequence", false),
+                ("half-rank", false),
+                ("qlora", false),
+            ],
+        );
+        check(
+            "0000 ",
+            &[
+                ("half-sequence", true),
+                ("half-rank", true),
+                ("qlora", true),
+            ],
+        );
+        check(
+            "1111 trl",
+            &[
+                ("chunked-loss", false),
+                ("half-sequence", false),
+                ("adamw-8bit", true),
+            ],
+        );
+    }
+}

@@ -1,0 +1,217 @@
+//! The jobs of a worker: requests in, replies out, both as text, which is what crosses between threads of a page.
+
+use headroom_scenario::Scenario;
+use headroom_scenario::share;
+
+/// Work that is done a little at a time.
+pub trait Work {
+    fn is_done(&self) -> bool;
+    /// A little of it: about one estimate.
+    fn step(&mut self);
+    /// All that is known so far.
+    fn lines(&self) -> Vec<String>;
+}
+
+/// What can be asked for: its name, and how it starts.
+#[derive(Clone, Copy, Debug)]
+pub struct JobKind {
+    pub id: &'static str,
+    /// From a scenario and the limits that were sent with it.
+    pub start: fn(&Scenario, &str) -> Box<dyn Work>,
+}
+
+/// What was found so far for the request of that number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reply {
+    pub kind: String,
+    pub number: u32,
+    pub done: bool,
+    pub lines: Vec<String>,
+}
+
+/// A request: what is asked for, its number, what limits it, and the scenario as a link. Without a scenario it ends the one
+/// before.
+pub fn request(kind: &str, number: u32, limits: &str, scenario: Option<&Scenario>) -> String {
+    let link = scenario.map(share::write).unwrap_or_default();
+    format!("{kind}\n{number}\n{limits}\n{link}")
+}
+
+impl Reply {
+    fn write(&self) -> String {
+        let Self {
+            kind,
+            number,
+            done,
+            lines,
+        } = self;
+        let mut text = format!("{kind}\n{number}\n{}", u8::from(*done));
+        for line in lines {
+            text.push('\n');
+            text.push_str(line);
+        }
+        text
+    }
+
+    pub fn read(text: &str) -> Option<Self> {
+        let mut lines = text.split('\n').map(String::from);
+        Some(Self {
+            kind: lines.next()?,
+            number: lines.next()?.parse().ok()?,
+            done: lines.next()? == "1",
+            lines: lines.collect(),
+        })
+    }
+}
+
+/// The jobs under way, at most one of each kind, in the order of the kinds.
+#[derive(Default)]
+pub struct Desk {
+    jobs: Vec<Job>,
+}
+
+struct Job {
+    kind: &'static str,
+    /// Its place among the kinds.
+    place: usize,
+    number: u32,
+    work: Box<dyn Work>,
+}
+
+impl Desk {
+    /// Takes a request; a later one of the same kind takes the place of an earlier.
+    pub fn take(&mut self, kinds: &'static [JobKind], request: &str) {
+        let mut parts = request.splitn(4, '\n');
+        let mut next = || parts.next();
+        let (Some(id), Some(number), Some(limits), Some(link)) = (next(), next(), next(), next())
+        else {
+            return;
+        };
+        let known = kinds.iter().enumerate().find(|(_, kind)| kind.id == id);
+        let (Some((place, kind)), Ok(number)) = (known, number.parse()) else {
+            return;
+        };
+        self.jobs.retain(|job| job.kind != kind.id);
+        if !link.is_empty() {
+            let work = (kind.start)(&share::read(link).scenario, limits);
+            let before = |job: &Job| job.place < place;
+            let job = Job {
+                kind: kind.id,
+                place,
+                number,
+                work,
+            };
+            self.jobs.insert(self.jobs.partition_point(before), job);
+        }
+    }
+
+    /// Works on the first job for as long as there is time, and says what is known of it. What is looked at first is done
+    /// first: the kinds are in that order.
+    pub fn work(&mut self, mut has_time: impl FnMut() -> bool) -> Option<String> {
+        let job = self.jobs.first_mut()?;
+        while !job.work.is_done() {
+            job.work.step();
+            if !has_time() {
+                break;
+            }
+        }
+        let reply = Reply {
+            kind: job.kind.into(),
+            number: job.number,
+            done: job.work.is_done(),
+            lines: job.work.lines(),
+        };
+        if reply.done {
+            self.jobs.remove(0);
+        }
+        Some(reply.write())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts up to the micro-batch.
+    struct Count(u64, u64);
+
+    impl Work for Count {
+        fn is_done(&self) -> bool {
+            self.0 == self.1
+        }
+        fn step(&mut self) {
+            self.0 += 1;
+        }
+        fn lines(&self) -> Vec<String> {
+            vec![self.0.to_string()]
+        }
+    }
+
+    const KINDS: &[JobKind] = &[
+        JobKind {
+            id: "count",
+            start: |scenario, _| Box::new(Count(0, scenario.data.micro_batch)),
+        },
+        JobKind {
+            id: "again",
+            start: |scenario, _| Box::new(Count(0, scenario.data.micro_batch)),
+        },
+    ];
+
+    fn asked(kind: &str, number: u32, micro_batch: u64) -> String {
+        let mut scenario = Scenario::default();
+        scenario.data.micro_batch = micro_batch;
+        request(kind, number, "", Some(&scenario))
+    }
+
+    fn reply(desk: &mut Desk) -> Option<Reply> {
+        Reply::read(&desk.work(|| false)?)
+    }
+
+    #[test]
+    fn a_job_is_done_a_little_at_a_time_and_says_how_far_it_is() {
+        let mut desk = Desk::default();
+        desk.take(KINDS, &asked("count", 7, 2));
+        let said: Vec<_> = std::iter::from_fn(|| reply(&mut desk)).collect();
+        let said: Vec<_> = said
+            .iter()
+            .map(|said| (said.number, said.done, said.lines.join(" ")))
+            .collect();
+        assert_eq!(said, [(7, false, "1".into()), (7, true, "2".into())]);
+    }
+
+    #[test]
+    fn a_newer_request_takes_the_place_of_an_older_the_first_kind_comes_first_and_an_empty_one_ends_it()
+     {
+        let mut desk = Desk::default();
+        desk.take(KINDS, &asked("count", 1, 5));
+        desk.take(KINDS, &asked("again", 2, 5));
+        desk.take(KINDS, &asked("count", 3, 5));
+        let numbers: Vec<_> = (0..4)
+            .filter_map(|_| reply(&mut desk))
+            .map(|reply| reply.number)
+            .collect();
+        assert_eq!(numbers, [3, 3, 3, 3]);
+        desk.take(KINDS, &asked("count", 3, 1));
+        assert_eq!(reply(&mut desk).map(|reply| reply.number), Some(3));
+        assert_eq!(reply(&mut desk).map(|reply| reply.number), Some(2));
+        desk.take(KINDS, &request("again", 4, "", None));
+        desk.take(KINDS, &request("count", 5, "", None));
+        assert_eq!(reply(&mut desk), None);
+    }
+
+    #[test]
+    fn what_is_no_request_is_nothing() {
+        let mut desk = Desk::default();
+        for text in [
+            "",
+            "count",
+            "count\n1",
+            "count\nx\n\n#v=1",
+            "other\n1\n\n#v=1",
+        ] {
+            desk.take(KINDS, text);
+            assert_eq!(reply(&mut desk), None, "{text:?}");
+        }
+        assert_eq!(Reply::read("count"), None);
+    }
+}

@@ -1,0 +1,84 @@
+//! What a worker is handed beside its jobs: links name a recorded model, and its file goes once before them.
+
+use std::cell::RefCell;
+
+use headroom_base::document::json;
+use headroom_core::nets::graph;
+use headroom_scenario::Scenario;
+use headroom_scenario::network::Recording;
+
+const GRAPH: &str = "graph";
+const RECORDING: &str = "recording";
+
+thread_local! {
+    /// The recordings that were handed over, by their names.
+    static HANDED: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The recorded graph of a catalogue's model.
+pub fn graph(id: &str, text: &str) -> String {
+    format!("{GRAPH}\n{id}\n{text}")
+}
+
+/// The file of a scenario's recorded model, once for each file.
+pub fn unknown_recording(scenario: &Scenario) -> Option<String> {
+    let recording = scenario.model.network.as_ref()?.recording()?;
+    let name = recording.name();
+    let is_new = HANDED.with_borrow_mut(|handed| {
+        let is_new = !handed.contains(&name);
+        if is_new {
+            handed.push(name);
+        }
+        is_new
+    });
+    is_new.then(|| format!("{RECORDING}\n\n{}", json::write(recording.document())))
+}
+
+/// In the worker: keeps what is handed over; `false` for anything else.
+pub fn taken(request: &str) -> bool {
+    let mut parts = request.splitn(3, '\n');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(GRAPH), Some(id), Some(text)) => {
+            // The page has read it before.
+            let _ = graph::insert(id, text);
+            true
+        }
+        (Some(RECORDING), _, Some(text)) => {
+            if let Ok(document) = json::read(text) {
+                Recording::new(document);
+            }
+            true
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headroom_base::document::Document;
+    use headroom_scenario::network::Network;
+    use headroom_scenario::share;
+
+    #[test]
+    fn a_file_goes_once_and_the_links_after_it_name_it() {
+        // Too long for a link.
+        let document = Document::new().with("name", "x".repeat(70_000));
+        let mut scenario = Scenario::default();
+        scenario.model.network = Some(Network::recorded(Recording::new(document)));
+        let link = share::write(&scenario);
+        let file = unknown_recording(&scenario).unwrap();
+        assert_eq!(unknown_recording(&scenario), None);
+        std::thread::spawn(move || {
+            // Another thread, which knows of no file.
+            assert!(!share::read(&link).problems.is_empty());
+            assert!(taken(&file));
+            assert_eq!(share::read(&link).problems, []);
+            assert!(share::read(&link).scenario.model.network.is_some());
+            assert!(taken(&graph("densenet-121", "no graph")));
+            assert!(!taken("count\n1\n\n#v=1"));
+        })
+        .join()
+        .unwrap();
+    }
+}
