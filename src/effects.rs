@@ -171,7 +171,7 @@ fn fetch_graph(session: Session, scenario: &Scenario) {
         browser::second_part().await;
         let here = found.is_some_and(|text| {
             worker::send_graph(entry.id, &text);
-            graph::bring(entry.id, &text).is_ok()
+            graph::insert(entry.id, &text).is_ok()
         });
         set(if here { State::Here } else { State::Failed });
     });

@@ -187,7 +187,7 @@ fn Cell(map: Memo<FitMap>, row: usize, column: usize, name: String) -> impl Into
         };
         let (units, measure) = (session.units.get(), measure.get());
         // Voice control uses the visible text, so the accessible name contains the figure.
-        let figure = band.expected.beside(measure, units);
+        let figure = band.expected.show_in_unit_of(measure, units);
         let (_, unit) = units.scale(measure);
         let button = view! {
             <button

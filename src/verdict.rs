@@ -33,7 +33,7 @@ impl Sentence {
         // The unit is written once; all other numbers use the same one.
         let measure = estimate.usable.unwrap_or(device.expected);
         let (_, unit) = units.scale(measure);
-        let number = |bytes: Bytes| bytes.beside(measure, units);
+        let number = |bytes: Bytes| bytes.show_in_unit_of(measure, units);
         let needed = device.expected + estimate.growth;
         Self {
             tone,

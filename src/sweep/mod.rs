@@ -185,7 +185,8 @@ fn nearest(curve: &Curve, value: f64) -> Option<usize> {
 /// "Micro-batch 12: 17.2 GiB (16.8–17.9)".
 fn readout(setting: &Setting, curve: &Curve, at: usize, units: UnitStyle) -> Option<String> {
     let (value, band) = curve.points.get(at)?;
-    let [low, high] = [band.low, band.high].map(|bytes| bytes.beside(band.expected, units));
+    let [low, high] =
+        [band.low, band.high].map(|bytes| bytes.show_in_unit_of(band.expected, units));
     let expected = band.expected.show(units);
     let fits = curve
         .usable

@@ -40,7 +40,7 @@ pub fn receive_file(request: &str) -> bool {
     match (parts.next(), parts.next(), parts.next()) {
         (Some(GRAPH), Some(id), Some(text)) => {
             // The page has already validated it.
-            let _ = graph::bring(id, text);
+            let _ = graph::insert(id, text);
             true
         }
         (Some(RECORDING), _, Some(text)) => {

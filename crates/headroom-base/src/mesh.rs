@@ -1,4 +1,4 @@
-//! The grid in which a job's GPUs share the work, and where one of them stands in it.
+//! The device mesh of a job, and a rank's coordinates in it.
 
 /// The sizes of a job's process groups (`DeviceMesh`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

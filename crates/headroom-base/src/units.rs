@@ -113,7 +113,7 @@ impl Bytes {
     }
 
     /// The number alone, in the unit `whole` is shown in: the "6.4" of "6.4 of 23.6 GiB".
-    pub fn beside(self, whole: Self, style: UnitStyle) -> String {
+    pub fn show_in_unit_of(self, whole: Self, style: UnitStyle) -> String {
         let (base, _) = style.scale(whole);
         figures(self.0 as f64 / base)
     }
@@ -257,10 +257,10 @@ mod tests {
     }
 
     #[test]
-    fn a_number_beside_another_takes_its_unit() {
+    fn a_number_shares_the_unit_of_another() {
         let check = |bytes, expected: &str| {
             assert_eq!(
-                Bytes::new(bytes).beside(Bytes::gib(23.6), UnitStyle::Binary),
+                Bytes::new(bytes).show_in_unit_of(Bytes::gib(23.6), UnitStyle::Binary),
                 expected
             );
         };

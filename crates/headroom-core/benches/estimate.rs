@@ -1,7 +1,7 @@
 //! How long an estimate takes: `cargo bench --bench estimate`.
 //!
 //! Budgets, native on one core: the peak alone 50 µs for Llama-3.1-8B, 200 µs for the 405B and 500 µs
-//! for the 8B's PPO with a policy, a value model, a reference and a reward model; the whole estimate, with the allocator's replay,
+//! for the 8B's PPO with a policy, a value model, a reference and a reward model; the full estimate, with the allocator's replay,
 //! 1 ms for the 8B; of Llama-3.1-70B under tensor parallelism over 8, a pipeline of 4 and FSDP 2, 150 µs for one rank and 600 µs for
 //! all stages; 250 ms for whatever is admitted, of which three that take long are timed. What an estimate adds to a browser's
 //! memory, 8 MiB for any model of the catalogue,

@@ -11,7 +11,7 @@ use headroom_scenario::{Precision, Scenario};
 /// mark in its memory and writes the number over it.
 static CASE: AtomicU64 = AtomicU64::new(u64::from_be_bytes(*b"HEADROOM"));
 
-/// What is timed: a model, and whether the allocator goes through its events. `scripts/laps.mjs` has the same order.
+/// What is timed: a model, and whether the allocator replays its events. `scripts/laps.mjs` has the same order.
 const TIMED: [(&str, bool); 4] = [
     ("llama-3.1-8b", false),
     ("llama-3.1-8b", true),

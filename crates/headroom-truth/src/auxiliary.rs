@@ -15,11 +15,11 @@ impl Net for WithAuxiliary {
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let Output { mut loss, held } = self.0.forward(cx, batch);
         if let Some(logits) = held.first() {
-            let squares = logits.to(DType::F32).then(Tensor::pow);
-            let mean = squares.then(Tensor::mean_all);
-            loss = loss.add(&mean.scale());
+            let squares = logits.to(DType::F32).pipe(Tensor::pow);
+            let mean = squares.pipe(Tensor::mean_all);
+            loss = loss.add(&mean.mul_scalar());
             // They have a name until backward is over.
-            cx.tape.hold_with_graph(logits);
+            cx.tape.keep_with_graph(logits);
         }
         Output { loss, held }
     }

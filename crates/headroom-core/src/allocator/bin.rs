@@ -6,7 +6,7 @@ pub(super) type Key = u128;
 /// The entries of a bin from the largest to the smallest, because the smallest is the one that is taken.
 ///
 /// Few as they mostly are, they are one sorted vector. A thousand layers leave thousands of one size, and to insert among
-/// those would move most of them: the larger ones lie in pieces of their own.
+/// those would move most of them: the larger ones are in separate pieces.
 #[derive(Clone, Debug)]
 pub(super) struct Bin {
     pub near: Vec<Key>,
@@ -87,7 +87,7 @@ impl Bin {
             NEAR => &mut self.near,
             number => &mut self.far[number],
         };
-        // Most often it is the last, which goes without moving others.
+        // Usually it is the last, which is removed without moving others.
         let key = if place.index + 1 == piece.len() {
             piece.pop().unwrap_or_default()
         } else {
@@ -111,7 +111,7 @@ impl Bin {
     /// The smallest key that will do, where all larger ones do too.
     #[inline]
     pub fn smallest_where(&self, will_do: impl Fn(&Key) -> bool) -> Option<Place> {
-        // Mostly the smallest of a bin will do, or none is there.
+        // Usually the smallest of a bin fits, or the bin is empty.
         let many = match self.near.last() {
             Some(smallest) if will_do(smallest) => self.near.len(),
             Some(_) => self.near.partition_point(&will_do),

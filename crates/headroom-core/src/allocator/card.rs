@@ -53,7 +53,7 @@ const NO_END: u64 = SIZE_LIMIT;
 /// A request the card could not serve, with the numbers PyTorch prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Oom {
-    /// What the allocator asked the driver for.
+    /// The size requested from the driver.
     pub tried: Bytes,
     /// The request, rounded as blocks are.
     pub rounded: Bytes,

@@ -1,4 +1,4 @@
-//! The smallest card on which requests succeed, by replays on several.
+//! Finds the smallest GPU memory on which a request sequence succeeds.
 
 use super::replay::{Progress, follow, peak_over_all};
 use super::{Allocator, Card, Requests, Settings};
@@ -110,7 +110,7 @@ impl<'a, R: Requests + ?Sized> Cards<'a, R> {
         }
     }
 
-    /// Whether the requests succeed on a card of so many MiB.
+    /// Whether the requests succeed on a card of this many MiB.
     fn run_on(&mut self, mib: u64) -> bool {
         self.fresh.set_card(Card::usable(Bytes::mib(mib)));
         self.fresh.reset();
@@ -182,7 +182,7 @@ impl<'a, R: Requests + ?Sized> Cards<'a, R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::allocator::layout::tests::program;
+    use crate::allocator::replay::tests::program;
 
     #[test]
     fn a_search_that_shares_replays_is_the_search_that_does_not() {

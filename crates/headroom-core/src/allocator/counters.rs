@@ -32,7 +32,7 @@ pub struct Counters {
     pub reserved: Stat,
     /// Allocated, or freed and waiting for another stream.
     pub active: Stat,
-    /// What the program asked for, before rounding.
+    /// The requested size, before rounding.
     pub requested: Stat,
     /// Free pieces of segments that are partly in use. Expandable segments do not count here.
     pub inactive_split: Stat,

@@ -1,17 +1,9 @@
 //! Memory from the driver, where no cached block serves a request.
 
 use super::freelist::{ADDRESS_LIMIT, SIZE_LIMIT};
-use super::{Allocator, Block, NONE, Oom, ROUND_LARGE, Segment, State};
+use super::sizes::ROUND_LARGE;
+use super::{Allocator, Block, DriverCall, NONE, Oom, Segment, State};
 use headroom_base::units::Bytes;
-
-/// What the allocator did to the driver, kept only where a replay asks for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DriverCall {
-    Malloc { segment: u32, bytes: Bytes },
-    Free { segment: u32, bytes: Bytes },
-    Map { bytes: Bytes },
-    Unmap { bytes: Bytes },
-}
 
 impl Allocator {
     /// A block from the driver, giving back cached memory where that helps.

@@ -2,21 +2,7 @@
 //! are the same.
 
 use super::Allocator;
-
-/// What one replay tells of those on the other cards of a range.
-#[derive(Clone, Debug)]
-pub(super) struct Forks {
-    /// The smallest and the largest card of the range, in bytes.
-    low: u64,
-    high: u64,
-    /// The most that the driver gave in all, and the least that it refused: on every card between them all is the same.
-    pub given: u64,
-    pub refused: u64,
-    /// The allocator before the first request that a smaller card of the range may refuse, and before the first that a larger
-    /// one may give. Until then all of those cards do the same.
-    pub smaller: Option<Box<Allocator>>,
-    pub larger: Option<Box<Allocator>>,
-}
+use super::caching::Forks;
 
 impl Allocator {
     /// Watches from here on where other cards would do something else.
@@ -32,7 +18,7 @@ impl Allocator {
         self.forks = Some(Box::new(forks));
     }
 
-    /// The driver is about to give or to refuse so much in all.
+    /// The driver is about to grant or refuse `wanted` bytes in total.
     pub(super) fn note_fork(&mut self, wanted: u64, gives: bool) {
         let Some(mut forks) = self.forks.take() else {
             return;

@@ -24,7 +24,7 @@ pub(super) struct Entry {
     pub block: u32,
 }
 
-/// Where an entry stands, in bin `WAITING` if in none; valid until the list changes.
+/// The position of an entry, in bin `WAITING` if in none; valid until the list changes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor {
     bin: usize,

@@ -1,14 +1,13 @@
-//! What of an allocator decides all that it will do: its blocks and where they lie. A stretch of requests that leaves the layout
-//! as it found it does the same each time, so its repeats need no replay.
+//! The allocator state that determines its future behaviour: blocks and their order. A run of requests that leaves this layout
+//! unchanged does the same each time, so its repeats need no replay.
 
 use std::ops::Range;
 use std::rc::Rc;
 
 use super::{Allocator, NONE, State};
 
-/// Allocators of one card and with the same settings do the same with the same requests where their layouts are equal. Where a
-/// segment lies does not matter, but which of two lies lower: of blocks of one size the lowest is taken, and a new segment lies
-/// above all others.
+/// With equal layouts, settings and cards, allocators serve equal requests equally. Addresses do not matter, only their order: of
+/// blocks of one size the lowest is taken, and a new segment is above all others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Layout {
     /// In the order of their addresses; shared, as replays that part keep the same.
@@ -25,7 +24,7 @@ struct Place {
 }
 
 impl Allocator {
-    /// The layout; none of so many blocks that comparing them is work too, and none where more than blocks decides.
+    /// The layout; `None` if comparing this many blocks would cost too much, or if more than the blocks matters.
     fn layout(&self) -> Option<Layout> {
         const MOST: usize = 1 << 16;
         if self.collects || !self.pending.is_empty() || self.blocks.len() > MOST {
@@ -55,7 +54,7 @@ impl Allocator {
     }
 }
 
-/// Stretches of a replay, by the positions of its requests or of whatever else it counts in, that repeat what lies just before
+/// Ranges of a replay, by the positions of its requests (or another count), that repeat the range just before
 /// them and is as long: each frees exactly what it allocates. In the order in which they begin; of those that begin together the
 /// longest first.
 #[derive(Clone, Debug)]
@@ -80,7 +79,7 @@ impl<'a> Repeats<'a> {
         }
     }
 
-    /// The replay has come to this position: where it may go on, if what follows would leave everything as it is.
+    /// Where the replay may continue from this position, if what follows would leave everything unchanged.
     pub fn skip(&mut self, at: usize, allocator: &Allocator) -> Option<usize> {
         let originates = self.stretches.iter().any(|stretch| original(stretch) == at);
         let begins = self.stretches.iter().any(|stretch| stretch.start == at);
@@ -123,97 +122,5 @@ impl<'a> Repeats<'a> {
             .flat_map(|stretch| [original(stretch), stretch.start]);
         let later = borders.filter(|border| *border > after);
         later.min().unwrap_or(usize::MAX)
-    }
-}
-
-#[cfg(test)]
-pub(super) mod tests {
-    use super::*;
-    use crate::allocator::replay::run;
-    use crate::allocator::{Card, Request, Requests, Settings};
-    use headroom_base::units::Bytes;
-    use headroom_testing::Dice;
-
-    pub struct Program {
-        requests: Vec<Request>,
-        repeats: Vec<Range<usize>>,
-    }
-
-    impl Requests for Program {
-        fn count(&self) -> usize {
-            self.requests.len()
-        }
-        fn get(&self, at: usize) -> Option<Request> {
-            self.requests.get(at).copied()
-        }
-        fn repeats(&self) -> &[Range<usize>] {
-            &self.repeats
-        }
-    }
-
-    /// What lasts, and a stretch that frees what it allocates, six times; the last two as a copy of those before them.
-    pub fn program(seed: u64) -> Program {
-        let mut dice = Dice::new(seed);
-        let mut size = |most: u64| Bytes::new(512 + dice.below(most << 10));
-        let malloc = |handle, bytes| Request::Malloc {
-            handle,
-            bytes,
-            stream: 0,
-        };
-        let lasting = (0..40).map(|handle| malloc(handle, size(6_000)));
-        let mut requests: Vec<Request> = lasting.collect();
-        let begin = requests.len();
-        for handle in 40..140 {
-            requests.push(malloc(
-                handle,
-                size(if handle % 3 == 0 { 30_000 } else { 900 }),
-            ));
-            if handle % 4 > 0 && handle > 60 {
-                requests.push(Request::Free {
-                    handle: handle - 17,
-                });
-            }
-        }
-        let freed = |handle: &u32| requests.contains(&Request::Free { handle: *handle });
-        let rest: Vec<u32> = (40..140).filter(|handle| !freed(handle)).collect();
-        requests.extend(rest.into_iter().map(|handle| Request::Free { handle }));
-        let stretch = requests[begin..].to_vec();
-        for _ in 0..5 {
-            requests.extend_from_slice(&stretch);
-        }
-        let at = |times: usize| begin + times * stretch.len();
-        let repeats = vec![
-            at(1)..at(2),
-            at(2)..at(3),
-            at(3)..at(4),
-            at(4)..at(6),
-            at(5)..at(6),
-        ];
-        Program { requests, repeats }
-    }
-
-    #[test]
-    fn what_is_left_out_changes_nothing() {
-        let (mut left_out, mut refused) = (0, 0);
-        for seed in 0..12 {
-            let program = program(seed);
-            for text in ["", "expandable_segments:True", "max_split_size_mb:32"] {
-                let (settings, _) = Settings::parse(text);
-                let fresh = |card| Allocator::new(settings.clone(), card);
-                let (all, _) = run(&mut fresh(Card::UNLIMITED), &program.requests[..]);
-                for percent in [80, 90, 94, 96, 98, 99, 100, 200] {
-                    let card =
-                        Card::usable(all.counters.reserved.peak.scale(f64::from(percent) / 100.0));
-                    let (expected, every) = run(&mut fresh(card), &program.requests[..]);
-                    let (found, some) = run(&mut fresh(card), &program);
-                    assert_eq!(found.failure, expected.failure, "{seed} {text} {percent}");
-                    let peaks = |of: super::super::Counters| (of.allocated.peak, of.reserved.peak);
-                    assert_eq!(peaks(found.counters), peaks(expected.counters));
-                    left_out += usize::from(some < every);
-                    refused += usize::from(found.failure.is_some());
-                }
-            }
-        }
-        assert!(left_out > 100 && refused > 20, "{left_out} {refused}");
     }
 }

@@ -1,10 +1,10 @@
-//! How cached memory goes back to the driver: `empty_cache`, the garbage collector, oversize blocks, late frees.
+//! How cached memory returns to the driver: `empty_cache`, the garbage collector, oversize blocks, late frees.
 
 use super::{Allocator, Block, DriverCall, NONE};
 use headroom_base::units::Bytes;
 
 impl Allocator {
-    /// As `torch.cuda.empty_cache`: every segment without a block in use goes back, and every whole page of an
+    /// As `torch.cuda.empty_cache`: every segment without a block in use is freed, and every whole page of an
     /// expandable segment.
     pub fn empty_cache(&mut self) {
         self.release_pending();

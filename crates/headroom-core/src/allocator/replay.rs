@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Allocator, Card, Counters, Oom, Repeats, Settings, Stream};
 use headroom_base::units::Bytes;
 
-/// One thing a program asks of the allocator.
+/// One call of a program to the allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     Malloc {
@@ -59,7 +59,7 @@ pub fn replay(requests: &[Request], settings: &Settings, card: Card) -> Report {
     run(&mut Allocator::new(settings.clone(), card), requests).0
 }
 
-/// How far a replay has come, beside its allocator.
+/// How far a replay has got.
 #[derive(Clone, Debug)]
 pub(super) struct Progress<'a> {
     /// The next request, or the one under way.
@@ -101,7 +101,7 @@ pub(super) fn run(
     follow(allocator, requests, progress, &mut |_, _| {})
 }
 
-/// The same from where another replay stood; `each` is told after each stretch how far it had come before it.
+/// The same from where another replay stopped; `each` is called after each range with the progress before it.
 pub(super) fn follow<'a>(
     allocator: &mut Allocator,
     requests: &(impl Requests + ?Sized),
@@ -150,7 +150,7 @@ fn apply(allocator: &mut Allocator, request: Request) -> Result<(), Oom> {
     Ok(())
 }
 
-/// Allocated and reserved peaks whatever resets lie between; `None` where a request fails on a card without a limit.
+/// Allocated and reserved peaks, ignoring resets; `None` where a request fails on a card without a limit.
 pub(super) fn peak_over_all(
     requests: &(impl Requests + ?Sized),
     settings: &Settings,
@@ -166,4 +166,93 @@ pub(super) fn peak_over_all(
         ..
     } = allocator.counters();
     Some((allocated.peak.get(), reserved.peak.get()))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use headroom_testing::Dice;
+
+    pub struct Program {
+        requests: Vec<Request>,
+        repeats: Vec<Range<usize>>,
+    }
+
+    impl Requests for Program {
+        fn count(&self) -> usize {
+            self.requests.len()
+        }
+        fn get(&self, at: usize) -> Option<Request> {
+            self.requests.get(at).copied()
+        }
+        fn repeats(&self) -> &[Range<usize>] {
+            &self.repeats
+        }
+    }
+
+    /// What lasts, and a stretch that frees what it allocates, six times; the last two as a copy of those before them.
+    pub fn program(seed: u64) -> Program {
+        let mut dice = Dice::new(seed);
+        let mut size = |most: u64| Bytes::new(512 + dice.below(most << 10));
+        let malloc = |handle, bytes| Request::Malloc {
+            handle,
+            bytes,
+            stream: 0,
+        };
+        let lasting = (0..40).map(|handle| malloc(handle, size(6_000)));
+        let mut requests: Vec<Request> = lasting.collect();
+        let begin = requests.len();
+        for handle in 40..140 {
+            requests.push(malloc(
+                handle,
+                size(if handle % 3 == 0 { 30_000 } else { 900 }),
+            ));
+            if handle % 4 > 0 && handle > 60 {
+                requests.push(Request::Free {
+                    handle: handle - 17,
+                });
+            }
+        }
+        let freed = |handle: &u32| requests.contains(&Request::Free { handle: *handle });
+        let rest: Vec<u32> = (40..140).filter(|handle| !freed(handle)).collect();
+        requests.extend(rest.into_iter().map(|handle| Request::Free { handle }));
+        let stretch = requests[begin..].to_vec();
+        for _ in 0..5 {
+            requests.extend_from_slice(&stretch);
+        }
+        let at = |times: usize| begin + times * stretch.len();
+        let repeats = vec![
+            at(1)..at(2),
+            at(2)..at(3),
+            at(3)..at(4),
+            at(4)..at(6),
+            at(5)..at(6),
+        ];
+        Program { requests, repeats }
+    }
+
+    #[test]
+    fn skipped_repeats_change_nothing() {
+        let (mut left_out, mut refused) = (0, 0);
+        for seed in 0..12 {
+            let program = program(seed);
+            for text in ["", "expandable_segments:True", "max_split_size_mb:32"] {
+                let (settings, _) = Settings::parse(text);
+                let fresh = |card| Allocator::new(settings.clone(), card);
+                let (all, _) = run(&mut fresh(Card::UNLIMITED), &program.requests[..]);
+                for percent in [80, 90, 94, 96, 98, 99, 100, 200] {
+                    let card =
+                        Card::usable(all.counters.reserved.peak.scale(f64::from(percent) / 100.0));
+                    let (expected, every) = run(&mut fresh(card), &program.requests[..]);
+                    let (found, some) = run(&mut fresh(card), &program);
+                    assert_eq!(found.failure, expected.failure, "{seed} {text} {percent}");
+                    let peaks = |of: Counters| (of.allocated.peak, of.reserved.peak);
+                    assert_eq!(peaks(found.counters), peaks(expected.counters));
+                    left_out += usize::from(some < every);
+                    refused += usize::from(found.failure.is_some());
+                }
+            }
+        }
+        assert!(left_out > 100 && refused > 20, "{left_out} {refused}");
+    }
 }

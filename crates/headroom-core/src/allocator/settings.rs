@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{MIN_BLOCK, MIN_LARGE_ALLOC, ROUND_LARGE, SMALL, SMALL_SEGMENT};
+use super::sizes::{MIN_BLOCK, MIN_LARGE_ALLOC, ROUND_LARGE, SMALL, SMALL_SEGMENT};
 use headroom_base::units::Bytes;
 
 /// What `PYTORCH_ALLOC_CONF` (or `PYTORCH_CUDA_ALLOC_CONF`) and `set_per_process_memory_fraction` choose.

@@ -1,6 +1,7 @@
 //! Documented examples, and laws over generated streams of requests.
 
 use super::*;
+use headroom_base::units::Bytes;
 
 const MIB: u64 = 1 << 20;
 
@@ -67,7 +68,7 @@ fn a_failure_reads_as_pytorch_writes_it() {
 }
 
 #[test]
-fn a_cached_segment_of_the_wrong_size_goes_back_before_a_failure() {
+fn a_cached_segment_of_the_wrong_size_is_freed_before_a_failure() {
     let mut allocator = Allocator::new(Settings::default(), Card::usable(Bytes::mib(100)));
     allocator.malloc(0, Bytes::mib(60)).unwrap();
     allocator.free(0);
@@ -230,9 +231,9 @@ fn blocks_tile_their_segments_and_everything_merges_back() {
     }
 }
 
-/// What is taken for a moment counts as if it had been taken and freed, and changes nothing that comes after.
+/// A transient allocation counts as an allocation and a free, and changes nothing later.
 #[test]
-fn a_moments_use_leaves_what_a_request_and_a_free_leave() {
+fn a_transient_allocation_equals_a_request_and_a_free() {
     for (seed, text) in (1..).zip(ALL_SETTINGS) {
         let (settings, _) = Settings::parse(text);
         let [mut two, mut one] =
@@ -278,7 +279,7 @@ fn a_used_allocator_replays_as_a_fresh_one() {
 }
 
 #[test]
-fn the_smallest_card_runs_and_lies_between_the_peaks() {
+fn the_smallest_card_runs_and_is_between_the_peaks() {
     let events: Vec<Request> = program(9, 1);
     for text in ["", "expandable_segments:True", "max_split_size_mb:32"] {
         let (settings, _) = Settings::parse(text);

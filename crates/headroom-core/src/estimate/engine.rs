@@ -65,9 +65,9 @@ impl<'a> Engine<'a> {
     }
 
     /// One steady-state step, with as few passes as decide its peak.
-    pub fn brief_step(&self, detail: Detail) -> Result<Run, Unsupported> {
+    pub fn peak_only_step(&self, detail: Detail) -> Result<Run, Unsupported> {
         self.run(RunPlan {
-            brief: true,
+            peak_only: true,
             ..self.steady(detail)
         })
     }
@@ -111,7 +111,7 @@ impl<'a> Engine<'a> {
         let run = step::run(&*self.net, data, training, self.machine, plan);
         #[cfg(test)]
         counting::count_storages(&run.trace);
-        if run.trace.spent {
+        if run.trace.over_budget {
             return Err(Unsupported::TooMuchWork);
         }
         Ok(run)

@@ -23,7 +23,7 @@ pub(super) fn of_trainer(
         Trainer::Torchtitan if is_torchtitans(scenario) && !sizes.is_set("tied") => {
             ("torchtitan_llama3", sizes)
         }
-        Trainer::Megatron if is_megatrons(scenario) => {
+        Trainer::Megatron if is_megatron_core(scenario) => {
             if sizes.is_set("tied") {
                 sizes.set("shares_embeddings", 1);
             }
@@ -58,7 +58,7 @@ fn is_torchtitans(scenario: &Scenario) -> bool {
         )
 }
 
-fn is_megatrons(scenario: &Scenario) -> bool {
+fn is_megatron_core(scenario: &Scenario) -> bool {
     let (training, parallel) = (&scenario.training, &scenario.parallel);
     // Weights in the compute dtype; the optimizer keeps fp32 master copies.
     let casts = matches!(

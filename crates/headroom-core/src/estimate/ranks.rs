@@ -173,7 +173,7 @@ pub fn all(
     let first = RankMemory::of(fullest.rank, estimate);
     let world = World::of_case(case);
     let last = Rank {
-        shard: world.unlike().saturating_sub(1),
+        shard: world.distinct_ranks().saturating_sub(1),
         ..fullest.rank
     };
     let is_affordable = work::of(&fullest.run.trace) <= work::MOST_OF_SHARDS;
@@ -218,7 +218,7 @@ pub fn quick_peak_of(case: &Case) -> Result<(Bytes, u32), Unsupported> {
 }
 
 fn quick_run_of(case: &Case) -> Result<(Bytes, Run), Unsupported> {
-    let run = Engine::of(case)?.brief_step(Detail::Memory)?;
+    let run = Engine::of(case)?.peak_only_step(Detail::Memory)?;
     Ok((Bytes::new(quick::peak(&run.trace)), run))
 }
 
@@ -263,7 +263,7 @@ pub fn quick_step(scenario: &Scenario, allowance: Bytes) -> Result<QuickStep, Un
     short.training.accumulation = short.training.accumulation.min(enough);
     let of_rank = |rank: Rank| {
         let case = case.on(rank);
-        let run = Engine::of(&Case::of(&short).on(rank))?.brief_step(Detail::Kernels)?;
+        let run = Engine::of(&Case::of(&short).on(rank))?.peak_only_step(Detail::Kernels)?;
         let step = time::phase_times(&run, &case, &speeds).step();
         let quick = QuickStep {
             peak: Bytes::new(quick::peak(&run.trace)),
@@ -353,7 +353,7 @@ mod tests {
             for stage in 0..stages {
                 let rank = case.on(of_stage(stage));
                 let engine = Engine::of(&rank).unwrap();
-                let brief = engine.brief_step(Detail::Memory).unwrap().trace;
+                let brief = engine.peak_only_step(Detail::Memory).unwrap().trace;
                 let whole = engine.steady_step(Detail::Memory).unwrap().trace;
                 let peaks = [&brief, &whole].map(quick::peak);
                 assert_eq!(peaks[0], peaks[1], "{run}, stage {stage}");

@@ -46,7 +46,7 @@ pub fn of(trace: &Trace) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::allocator::counting::take_asked;
+    use crate::allocator::counting::take_count;
     use crate::estimate::Prediction;
     use crate::estimate::engine::counting::take_counts;
     use headroom_catalog as catalog;
@@ -80,11 +80,11 @@ mod tests {
 
     /// What one answer of `headroom estimate` took: storages made, memory asked of the allocator, bytes of the largest trace.
     fn counted(scenario: Scenario) -> Option<[usize; 3]> {
-        let _ = (take_counts(), take_asked());
+        let _ = (take_counts(), take_count());
         let prediction = Prediction::new(scenario);
         let answered = prediction.estimate().is_ok();
         let _ = (prediction.smallest_card(), prediction.ranks());
-        let ((made, bytes), asked) = (take_counts(), take_asked());
+        let ((made, bytes), asked) = (take_counts(), take_count());
         answered.then_some([made, asked, bytes])
     }
 

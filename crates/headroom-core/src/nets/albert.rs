@@ -1,8 +1,8 @@
 //! ALBERT (transformers/models/albert/modeling_albert.py): one layer, run again and again.
 
+use super::activations::gelu_new;
 use super::attention::{Eager, attend, heads};
 use super::encoder::{self, Config};
-use super::gpt2::gelu_new;
 use super::inputs::token_ids_and_labels;
 use super::masks::bidirectional_mask;
 use super::{Cx, ModelError, Net, Output, Sizes};
@@ -114,7 +114,7 @@ impl Albert {
             cx.linear("ffn_output", &x, hidden, true)
         };
         let sum = ffn_output.add(&attended);
-        let out = sum.then(|sum| cx.layer_norm("full_layer_layer_norm", sum));
+        let out = sum.pipe(|sum| cx.layer_norm("full_layer_layer_norm", sum));
         drop((ffn_output, attended, weights));
         out
     }
@@ -127,7 +127,7 @@ impl Albert {
         out = out.reshape(&[x.size(0), x.size(1), hidden]);
         out = cx.linear("dense", &out, hidden, true);
         let sum = x.add(&out);
-        out = sum.then(|sum| cx.layer_norm("LayerNorm", sum));
+        out = sum.pipe(|sum| cx.layer_norm("LayerNorm", sum));
         (out, weights)
     }
 

@@ -34,7 +34,7 @@ pub fn attend(
             (out.contiguous(), None)
         }
         Attention::Eager => {
-            let mut weights = query.matmul(&key.transpose(2, 3)).then(Tensor::scale);
+            let mut weights = query.matmul(&key.transpose(2, 3)).pipe(Tensor::mul_scalar);
             if let AttentionMask::Given(bias) = mask {
                 weights = weights.add(bias);
             }

@@ -120,7 +120,7 @@ impl Net for Bert {
                 }
             }
             Head::SequenceClassification if self.architecture == Architecture::Bert => {
-                // The output object holds the pooler's output too, until the loss is there.
+                // The output object holds the pooler's output too, until the loss exists.
                 let pooled = self.pooler(cx, &sequence);
                 let dropped = cx.dropout(&pooled, 0.1);
                 let logits = cx.linear("classifier", &dropped, self.classes, true);
@@ -219,7 +219,7 @@ impl Bert {
                 (x, bias)
             })
         });
-        cx.module(name, |cx| drop(cx.tied_later([vocab, hidden])));
+        cx.module(name, |cx| drop(cx.weight_until_tied([vocab, hidden])));
         x.linear(&weight, Some(&bias.tensor()))
     }
 

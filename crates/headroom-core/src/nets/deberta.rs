@@ -114,7 +114,7 @@ impl Deberta {
         let q = self.projected(cx, "query_proj", x);
         let k = self.projected(cx, "key_proj", x);
         let v = self.projected(cx, "value_proj", x);
-        let mut scores = k.transpose(-1, -2).scale().then(|keys| q.bmm(keys));
+        let mut scores = k.transpose(-1, -2).mul_scalar().pipe(|keys| q.bmm(keys));
         let rel_embeddings = cx.dropout(&inputs.rel_embeddings, 0.1);
         let bias = self.disentangled_attention_bias(cx, [&q, &k], inputs, &rel_embeddings);
         scores = scores.add(&bias);
@@ -139,7 +139,7 @@ impl Deberta {
     fn projected(&self, cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
         let Config { hidden, heads, .. } = self.config;
         let (b, s, head_dim) = (x.size(0), x.size(1), hidden / heads);
-        cx.linear(name, x, hidden, true).then(|x| {
+        cx.linear(name, x, hidden, true).pipe(|x| {
             x.view(&[b, s, heads, head_dim])
                 .permute(&[0, 2, 1, 3])
                 .contiguous()
@@ -161,25 +161,25 @@ impl Deberta {
         let rel_embeddings = rel_embeddings.unsqueeze(0);
         let project = |name| {
             self.projected(cx, name, &rel_embeddings)
-                .then(|positions| positions.tiled(rows / self.config.heads))
+                .pipe(|positions| positions.tiled(rows / self.config.heads))
         };
         let pos_query = project("query_proj");
         let pos_key = project("key_proj");
         let clamp =
-            |from: Tensor| from.then(|sum| sum.constant("clamp", &[1, 1, s, s], DType::I64));
+            |from: Tensor| from.pipe(|sum| sum.constant("clamp", &[1, 1, s, s], DType::I64));
         let index = |positions: &Tensor| positions.squeeze(0).expand(&[rows, s, s]);
         let shifted = || relative_pos.constant("add", &[1, 1, s, s], DType::I64);
 
         let mut c2p_att = q.bmm(&pos_key.transpose(-1, -2));
         let c2p_pos = clamp(shifted());
         c2p_att = c2p_att.gather(&index(&c2p_pos));
-        let score = c2p_att.scale().then(Tensor::shift);
+        let score = c2p_att.mul_scalar().pipe(Tensor::add_scalar);
 
         let negative = relative_pos.constant("neg", &[1, 1, s, s], DType::I64);
-        let p2c_pos = clamp(negative.then(|_| shifted()));
+        let p2c_pos = clamp(negative.pipe(|_| shifted()));
         let mut p2c_att = k.bmm(&pos_query.transpose(-1, -2));
         p2c_att = p2c_att.gather(&index(&p2c_pos)).transpose(-1, -2);
-        let score = p2c_att.scale().then(|part| score.add_(part));
+        let score = p2c_att.mul_scalar().pipe(|part| score.add_(part));
         drop((c2p_att, p2c_att, c2p_pos, p2c_pos));
         score
     }
@@ -192,7 +192,7 @@ impl Deberta {
         cx.module("cls", |cx| {
             cx.module("predictions", |cx| {
                 let bias = cx.param("bias", [vocab]).tensor();
-                drop(cx.tied_later([vocab, hidden]));
+                drop(cx.weight_until_tied([vocab, hidden]));
                 let mut x = cx.module("transform", |cx| {
                     let mut x = cx.linear("dense", sequence, hidden, true);
                     x = x.gelu();
@@ -237,6 +237,6 @@ fn log_bucket_positions(relative: Tensor) -> Tensor {
         within_mid, linear_pos, signed, log_pos, abs_pos, sign, relative,
     ));
     bucket_pos
-        .then(|positions| positions.constant("to", &shape, DType::I64))
+        .pipe(|positions| positions.constant("to", &shape, DType::I64))
         .unsqueeze(0)
 }

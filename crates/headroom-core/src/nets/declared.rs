@@ -60,11 +60,7 @@ impl Net for Declared {
         let mut x = input.clone();
         for part in &self.parts {
             x = cx.module_named(&part.name, |cx| {
-                let cx = if part.frozen {
-                    cx.freezing()
-                } else {
-                    cx.clone()
-                };
+                let cx = if part.frozen { cx.frozen() } else { cx.clone() };
                 run(&cx, part, x)
             });
         }

@@ -10,7 +10,7 @@ pub fn mse_output(cx: &Cx, predicted: Tensor, target: &Tensor) -> Output {
         let target = target.to(DType::F32);
         predicted
             .to(DType::F32)
-            .then(|predicted| predicted.mse_loss(&target))
+            .pipe(|predicted| predicted.mse_loss(&target))
     });
     Output {
         loss,
@@ -22,14 +22,14 @@ pub fn mse_output(cx: &Cx, predicted: Tensor, target: &Tensor) -> Output {
 pub fn sinusoids(timesteps: &Tensor, width: u64) -> Tensor {
     let half = width / 2;
     let mut exponent = timesteps.constant("arange", &[half], DType::F32);
-    exponent = exponent.scale();
-    exponent = exponent.scale();
+    exponent = exponent.mul_scalar();
+    exponent = exponent.mul_scalar();
     let mut emb = exponent.exp();
     emb = timesteps
         .to(DType::F32)
         .unsqueeze(1)
-        .then(|steps| emb.unsqueeze(0).then(|row| steps.mul(row)));
-    emb = emb.scale();
+        .pipe(|steps| emb.unsqueeze(0).pipe(|row| steps.mul(row)));
+    emb = emb.mul_scalar();
     emb = {
         let sine = emb.sin();
         let cosine = emb.cos();
@@ -52,7 +52,7 @@ pub fn timestep_embedding(cx: &Cx, name: &'static str, x: &Tensor, width: u64) -
 pub fn modulation(cx: &Cx, name: &'static str, emb: &Tensor, parts: u64) -> Vec<Tensor> {
     let width = emb.size(-1);
     emb.silu()
-        .then(|x| cx.linear(name, x, parts * width, true))
+        .pipe(|x| cx.linear(name, x, parts * width, true))
         .chunk(parts, 1)
 }
 
@@ -63,7 +63,7 @@ pub fn modulated_norm(x: &Tensor, scale: &Tensor, shift: &Tensor) -> Tensor {
 
 /// `x * (1 + scale[:, None]) + shift[:, None]`.
 pub fn modulate(x: &Tensor, scale: &Tensor, shift: &Tensor) -> Tensor {
-    let scaled = scale.unsqueeze(1).shift().then(|factor| x.mul(factor));
+    let scaled = scale.unsqueeze(1).add_scalar().pipe(|factor| x.mul(factor));
     scaled.add(&shift.unsqueeze(1))
 }
 

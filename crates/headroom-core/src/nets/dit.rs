@@ -100,7 +100,7 @@ impl Dit {
         let shape = [sample.size(0), hidden, tokens];
         x = x.reshape(&shape).transpose(1, 2);
         let dtype = x.dtype();
-        x.add(&positions).then(|x| x.to(dtype))
+        x.add(&positions).pipe(|x| x.to(dtype))
     }
 
     /// `BasicTransformerBlock` with `ada_norm_zero`.
@@ -109,7 +109,7 @@ impl Dit {
             let mut emb = self.embed(cx, condition, hidden.dtype());
             emb = emb
                 .silu()
-                .then(|x| cx.linear("linear", x, 6 * self.hidden, true));
+                .pipe(|x| cx.linear("linear", x, 6 * self.hidden, true));
             let parts = emb.chunk(6, 1);
             let normed = match &parts[..] {
                 [shift, scale, ..] => modulated_norm(hidden, scale, shift),
@@ -138,11 +138,11 @@ impl Dit {
             let waves = sinusoids(timestep, 256);
             let mut time = waves
                 .to(dtype)
-                .then(|waves| timestep_embedding(cx, "timestep_embedder", waves, self.hidden));
+                .pipe(|waves| timestep_embedding(cx, "timestep_embedder", waves, self.hidden));
             let class = cx.module("class_embedder", |cx| {
                 let kept = labels
                     .constant("rand", labels.shape(), DType::F32)
-                    .then(|chance| chance.constant("lt", labels.shape(), DType::Bool));
+                    .pipe(|chance| chance.constant("lt", labels.shape(), DType::Bool));
                 let labels = labels.constant("where", labels.shape(), DType::I64);
                 drop(kept);
                 cx.embedding("embedding_table", &labels, self.classes + 1, self.hidden)

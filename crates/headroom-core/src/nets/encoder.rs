@@ -53,7 +53,7 @@ impl Cx {
 /// `BertIntermediate` and `BertOutput`.
 pub fn feed_forward(cx: &Cx, x: &Tensor, ffn: u64) -> Tensor {
     let inner = cx.module("intermediate", |cx| {
-        cx.linear("dense", x, ffn, true).then(Tensor::gelu)
+        cx.linear("dense", x, ffn, true).pipe(Tensor::gelu)
     });
     cx.module("output", |cx| add_and_norm(cx, &inner, x))
 }
@@ -69,5 +69,5 @@ pub fn add_and_norm(cx: &Cx, x: &Tensor, residual: &Tensor) -> Tensor {
 /// `BertPooler`: the first token through a layer and tanh.
 pub fn pooler(cx: &Cx, name: &'static str, sequence: &Tensor) -> Tensor {
     cx.linear(name, &sequence.select(1), sequence.size(-1), true)
-        .then(Tensor::tanh)
+        .pipe(Tensor::tanh)
 }

@@ -82,7 +82,7 @@ impl fmt::Display for ModelError {
             } => {
                 write!(
                     f,
-                    "no recording holds for this precision at data.micro_batch {} and {length} {}; the model was recorded at",
+                    "no recording covers this precision with data.micro_batch {} and {length} {}; recorded sizes:",
                     sizes.0, sizes.1
                 )?;
                 for (at, (batch, length)) in recorded.iter().enumerate() {
@@ -107,7 +107,7 @@ impl fmt::Display for ModelError {
     }
 }
 
-/// Refuses a value above `most`: what costs time or memory for each unit must not run for hours on a slip of the pen.
+/// Refuses a value above `most`: a run must not take hours because of a typo.
 pub fn at_most(name: &str, value: u64, most: u64) -> Result<(), ModelError> {
     if value <= most {
         return Ok(());

@@ -78,11 +78,11 @@ impl Esm {
         cx.buffer("position_ids", [1, positions], DType::I64);
         let words = cx.input_embedding("word_embeddings", ids, vocab, hidden);
         let is_mask = || ids.constant("eq", &[b, s, 1], DType::Bool);
-        let mut embedded = is_mask().then(|mask| words.masked_fill(mask));
+        let mut embedded = is_mask().pipe(|mask| words.masked_fill(mask));
         let _lengths = padding.map(|mask| mask.constant("sum", &[b], DType::I64));
-        let mask_ratio = is_mask().then(|_| ids.constant("div", &[b], DType::F32));
-        let observed = mask_ratio.then(|ratio| ratio.constant("rsub", &[b, 1, 1], DType::F32));
-        embedded = embedded.scale().then(|scaled| scaled.div(&observed));
+        let mask_ratio = is_mask().pipe(|_| ids.constant("div", &[b], DType::F32));
+        let observed = mask_ratio.pipe(|ratio| ratio.constant("rsub", &[b, 1, 1], DType::F32));
+        embedded = embedded.mul_scalar().pipe(|scaled| scaled.div(&observed));
         embedded = embedded.to(words.dtype());
         if let Some(mask) = padding {
             embedded = embedded.mul(&mask.unsqueeze(-1));
@@ -100,10 +100,10 @@ impl Esm {
                 let positions = ids.constant("arange", &[1, ids.size(1), 1], DType::I64);
                 let angles = positions
                     .to(DType::F32)
-                    .then(|positions| positions.mul(&frequencies));
+                    .pipe(|positions| positions.mul(&frequencies));
                 let both = Tensor::cat(&angles, &[&angles], -1);
-                let cos = both.cos().then(Tensor::scale);
-                let sin = both.sin().then(Tensor::scale);
+                let cos = both.cos().pipe(Tensor::mul_scalar);
+                let sin = both.sin().pipe(Tensor::mul_scalar);
                 [cos, sin].map(|table| table.to(dtype).unsqueeze(1))
             })
         })
@@ -135,7 +135,7 @@ impl Esm {
         let hidden = self.config.hidden;
         let [mut q, mut k, v] = ["query", "key", "value"]
             .map(|name| heads(&cx.linear(name, x, hidden, true), self.config.heads));
-        q = q.scale();
+        q = q.mul_scalar();
         let [rotated_q, rotated_k] = [&q, &k].map(|x| apply_rotary_pos_emb(x, &inputs.rotary));
         let dtype = q.dtype();
         q = rotated_q.to(dtype);
@@ -156,18 +156,18 @@ impl Esm {
             x = gelu(&x);
             x = cx.layer_norm("layer_norm", &x);
             x.linear(&weight, None)
-                .then(|logits| logits.add(&bias.tensor()))
+                .pipe(|logits| logits.add(&bias.tensor()))
         })
     }
 }
 
 /// `apply_rotary_pos_emb`, in fp32.
 fn apply_rotary_pos_emb(x: &Tensor, [cos, sin]: &[Tensor; 2]) -> Tensor {
-    let by_cos = x.to(DType::F32).then(|x| x.mul(cos));
+    let by_cos = x.to(DType::F32).pipe(|x| x.mul(cos));
     let by_sin = x
         .to(DType::F32)
-        .then(rotate_half)
-        .then(|rotated| rotated.mul(sin));
+        .pipe(rotate_half)
+        .pipe(|rotated| rotated.mul(sin));
     by_cos.add(&by_sin)
 }
 
@@ -180,7 +180,7 @@ fn rotate_half(x: &Tensor) -> Tensor {
 
 /// `x * 0.5 * (1.0 + torch.erf(x / sqrt(2)))`, an operation at a time.
 fn gelu(x: &Tensor) -> Tensor {
-    let half = x.scale();
-    let gate = x.scale().then(Tensor::erf).then(Tensor::shift);
+    let half = x.mul_scalar();
+    let gate = x.mul_scalar().pipe(Tensor::erf).pipe(Tensor::add_scalar);
     half.mul(&gate)
 }

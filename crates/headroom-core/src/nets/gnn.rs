@@ -88,7 +88,7 @@ impl Net for GraphNet {
                 })
             });
             if !last {
-                x = x.relu().then(|x| cx.dropout(x, 0.5));
+                x = x.relu().pipe(|x| cx.dropout(x, 0.5));
             }
         }
         let loss = cx.module("loss", |_| x.cross_entropy(labels));
@@ -141,7 +141,7 @@ fn gat_conv(cx: &Cx, x: &Tensor, edges: &Edges, width: u64, heads: u64) -> Tenso
         .view(&[nodes, heads, width]);
     let score = |weight: &Tensor| {
         x.mul(weight)
-            .then(|product| product.sum(&[-1]))
+            .pipe(|product| product.sum(&[-1]))
             .view(&[nodes, heads])
     };
     let scores = [score(&source_weight), score(&target_weight)];
@@ -166,9 +166,9 @@ fn edge_softmax(scores: &Tensor, edges: &Edges, nodes: u64) -> Tensor {
     let largest = scores.scatter_max(nodes);
     let mut out = largest
         .index_select(edges.index, edges.count)
-        .then(|largest| scores.sub(largest));
+        .pipe(|largest| scores.sub(largest));
     out = out.exp();
-    let mut sums = out.scatter_add(edges.index, nodes).then(Tensor::shift);
+    let mut sums = out.scatter_add(edges.index, nodes).pipe(Tensor::add_scalar);
     sums = sums.index_select(edges.index, edges.count);
     out.div(&sums)
 }

@@ -1,9 +1,10 @@
 //! GPT-2 (transformers/models/gpt2/modeling_gpt2.py).
 
-use super::decoder::{Cache, cache, cached};
+use super::activations::gelu_new;
 use super::encoder::Config;
 use super::inputs::{causal_mask, positions, token_ids_and_labels};
-use super::language_model::{KvCache, LanguageModel, TokenMask};
+use super::kv_cache::{Cache, KvCache, cache, cached};
+use super::language_model::{LanguageModel, TokenMask};
 use super::losses::{Entropy, causal_lm_loss};
 use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::parallel::Role;
@@ -37,13 +38,13 @@ impl Net for Gpt2 {
         });
         let Config { vocab, hidden, .. } = self.config;
         let weight = cx.embedding_weight(&["transformer", "wte"], vocab, hidden);
-        cx.module("lm_head", |cx| drop(cx.tied_later([vocab, hidden])));
+        cx.module("lm_head", |cx| drop(cx.weight_until_tied([vocab, hidden])));
         let logits = cx.as_role(Role::Head, "lm_head", &sequence, |sequence| {
             cx.tied_linear("lm_head", sequence, &weight)
         });
         let [loss, logits] = cx.module("loss", |cx| {
             // transformers knows no loss by the name of `GPT2LMHeadModel` and says so, which Dynamo cannot trace.
-            let logits = logits.then(|logits| cx.tape.break_graph(logits));
+            let logits = logits.pipe(|logits| cx.tape.break_graph(logits));
             causal_lm_loss(cx, logits, labels, Entropy::Library)
         });
         Output {
@@ -76,7 +77,7 @@ impl LanguageModel for Gpt2 {
 
     fn head_weight(&self, cx: &Cx) -> Tensor {
         let Config { vocab, hidden, .. } = self.config;
-        cx.module("lm_head", |cx| drop(cx.tied_later([vocab, hidden])));
+        cx.module("lm_head", |cx| drop(cx.weight_until_tied([vocab, hidden])));
         cx.embedding_weight(&["transformer", "wte"], vocab, hidden)
     }
 
@@ -152,20 +153,9 @@ impl Gpt2 {
     }
 }
 
-/// `NewGELUActivation`: `0.5 * x * (1 + tanh(sqrt(2/π) * (x + 0.044715 * x³)))`, an operation at a time.
-pub(super) fn gelu_new(x: &Tensor) -> Tensor {
-    let half = x.scale();
-    let cube = x.pow().then(Tensor::scale);
-    let inner = cube.then(|cube| x.add(cube)).then(Tensor::scale);
-    inner
-        .then(Tensor::tanh)
-        .then(Tensor::shift)
-        .then(|gate| half.mul(gate))
-}
-
 /// `eager_attention_forward` of GPT-2.
 fn eager(cx: &Cx, q: &Tensor, k: &Tensor, v: &Tensor, mask: &AttentionMask) -> (Tensor, Tensor) {
-    let mut weights = q.matmul(&k.transpose(-1, -2)).then(Tensor::scale);
+    let mut weights = q.matmul(&k.transpose(-1, -2)).pipe(Tensor::mul_scalar);
     if let AttentionMask::Given(bias) = mask {
         weights = weights.add(bias);
     }

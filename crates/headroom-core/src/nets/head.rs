@@ -63,7 +63,7 @@ pub fn loss(
                 total(losses.map(|(rows, labels)| {
                     let logits = rows
                         .linear(&weight(), None)
-                        .then(|logits| logits.to(DType::F32));
+                        .pipe(|logits| logits.to(DType::F32));
                     logits.cross_entropy(labels)
                 })),
             )
@@ -79,7 +79,7 @@ pub fn loss(
                     };
                     let logits = rows
                         .linear(&weight, None)
-                        .then(|logits| logits.to(DType::F32));
+                        .pipe(|logits| logits.to(DType::F32));
                     vec![logits.cross_entropy(labels)]
                 };
                 let out = cx.block(Region::LossChunk, vec![rows, labels], body);
@@ -133,5 +133,5 @@ fn parts(hidden: &Tensor, labels: &Tensor, chunks: u64) -> [Vec<Tensor>; 2] {
 /// The sum of the chunks' losses, divided by the number of tokens.
 fn total(losses: impl Iterator<Item = Tensor>) -> Option<Tensor> {
     let sum = losses.reduce(|sum, loss| sum.add(&loss));
-    sum.map(|sum| sum.scale())
+    sum.map(|sum| sum.mul_scalar())
 }

@@ -22,7 +22,7 @@ pub fn token_ids_and_labels(cx: &Cx, data: &Data) -> Vec<Tensor> {
 pub fn positions(ids: &Tensor) -> Tensor {
     let s = ids.size(1);
     let from_zero = ids.constant("arange", &[s], DType::I64);
-    let offset = from_zero.shift();
+    let offset = from_zero.add_scalar();
     drop(from_zero);
     offset.unsqueeze(0)
 }
@@ -32,7 +32,7 @@ pub fn causal_mask(cx: &Cx, ids: &Tensor, padding: Option<&Tensor>, dtype: DType
     windowed_mask(cx, ids, padding, dtype, None)
 }
 
-/// `create_sliding_window_causal_mask` for a window of so many tokens; without one, `create_causal_mask`.
+/// `create_sliding_window_causal_mask` for a window of this many tokens; without one, `create_causal_mask`.
 pub fn windowed_mask(
     cx: &Cx,
     ids: &Tensor,
@@ -47,7 +47,7 @@ pub fn windowed_mask(
     mask(cx, ids, padding, dtype, window, rules)
 }
 
-/// How a model asks for its mask.
+/// How a model creates its mask.
 #[derive(Clone, Copy, Debug)]
 pub struct MaskRules {
     /// `position_ids` are passed, so that they are searched for sequences packed into one row.
@@ -95,7 +95,7 @@ pub fn mask(
 pub(super) fn allowed(ids: &Tensor, padding: Option<&Tensor>, windowed: bool) -> Tensor {
     let (b, s) = (ids.size(0), ids.size(1));
     let index = |n: u64| ids.constant("arange", &[n], DType::I64);
-    let moved = || index(s).then(Tensor::shift);
+    let moved = || index(s).pipe(Tensor::add_scalar);
     let square = |op| ids.constant(op, &[1, 1, s, s], DType::Bool);
     let indices = (index(b), index(1), moved(), moved());
     let causal = || square("le");
@@ -178,7 +178,7 @@ pub fn static_mask(ids: &Tensor, room: u64) -> AttentionMask {
     AttentionMask::Given(mask)
 }
 
-/// The mask of samples that lie one after the other in one row: Boolean `[1, 1, T, T]`, where the numbers of the samples that two
+/// The mask of samples that are adjacent in one row: Boolean `[1, 1, T, T]`, where the numbers of the samples that two
 /// tokens belong to are compared (`packed_sequence_mask_function`).
 pub fn packed_mask(cx: &Cx, ids: &Tensor) -> AttentionMask {
     packed_sequence_probe(ids);

@@ -11,7 +11,7 @@ pub struct Libraries {
     pub logits: Logits,
     /// Checkpointing is the re-entrant one (transformers before 5.0).
     pub reentrant: bool,
-    /// A checkpoint is put around the call of a layer, with what FSDP wraps around the layer (transformers before 4.52).
+    /// A checkpoint is wrapped around the call of a layer, with what FSDP wraps around the layer (transformers before 4.52).
     pub checkpoint_calls_wrapper: bool,
     /// A mixture's experts are modules that run one after the other (transformers before 5.0).
     pub looped_experts: bool,
@@ -28,7 +28,7 @@ pub struct Libraries {
     pub four_bit_without_groups: bool,
     /// Liger's fused linear loss casts each chunk of logits up (liger-kernel before 0.5).
     pub linear_loss_upcasts: bool,
-    /// All that is trained beside frozen weights is cast to fp32 (LLaMA-Factory, `model/adapter.py`, but for pure bf16).
+    /// Everything trained is cast to fp32 if other weights are frozen (LLaMA-Factory, `model/adapter.py`, but for pure bf16).
     pub trains_in_fp32: bool,
     /// The model is put on the device with its adapters in it, and their buffers go with it.
     pub moves_adapters: bool,

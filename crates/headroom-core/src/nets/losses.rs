@@ -46,7 +46,7 @@ pub fn causal_lm_loss(cx: &Cx, logits: Tensor, labels: &Tensor, entropy: Entropy
             [shifted_loss(&wide, labels, entropy), logits]
         }
         Logits::KeptShifted => {
-            let logits = logits.then(|logits| logits.to(DType::F32));
+            let logits = logits.pipe(|logits| logits.to(DType::F32));
             [shifted_loss(&logits, labels, entropy), logits]
         }
     }

@@ -45,8 +45,8 @@ impl Net for Mamba {
         let weight = || cx.embedding_weight(&["backbone", "embeddings"], self.vocab, self.hidden);
         head::loss(cx, &hidden, labels, false, weight, |hidden| {
             let narrow = hidden.to(cx.env.weights);
-            let logits = narrow.then(|hidden| hidden.linear(&weight(), None));
-            logits.then(|logits| logits.to(DType::F32))
+            let logits = narrow.pipe(|hidden| hidden.linear(&weight(), None));
+            logits.pipe(|logits| logits.to(DType::F32))
         })
     }
 }
@@ -83,7 +83,7 @@ impl Mamba {
             .transpose(1, 2);
         let a = {
             let a_log = cx.param("A_log", [self.inner, self.state]).tensor();
-            a_log.to(DType::F32).then(Tensor::exp).then(Tensor::neg)
+            a_log.to(DType::F32).pipe(Tensor::exp).pipe(Tensor::neg)
         };
         let d = || cx.param("D", [self.inner]).tensor().to(DType::F32);
         let time_bias = || {
@@ -145,7 +145,7 @@ impl Mamba {
                 true,
             )
             .narrow(2, steps);
-        out.silu().then(|out| out.to(x.dtype()))
+        out.silu().pipe(|out| out.to(x.dtype()))
     }
 
     /// `mamba_selective_scan`.
@@ -165,16 +165,16 @@ impl Mamba {
         let discrete_a = a
             .view(&[1, self.inner, 1, self.state])
             .mul(&column())
-            .then(Tensor::exp);
+            .pipe(Tensor::exp);
         let wide_b = b.unsqueeze(1).to(DType::F32);
         let discrete_b = column().mul(&wide_b);
         drop(wide_b);
-        let input = x.unsqueeze(-1).to(DType::F32).then(|x| discrete_b.mul(x));
+        let input = x.unsqueeze(-1).to(DType::F32).pipe(|x| discrete_b.mul(x));
         let (mut out, names) = discrete_a.selective_scan(&input, c);
         out = x
             .mul(&d.unsqueeze(0).unsqueeze(-1))
-            .then(|skip| out.add(skip));
-        out = gate.silu().then(|gate| out.mul(gate));
+            .pipe(|skip| out.add(skip));
+        out = gate.silu().pipe(|gate| out.mul(gate));
         drop((names, discrete_a, discrete_b, input, time_step));
         out
     }

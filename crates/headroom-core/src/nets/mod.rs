@@ -1,5 +1,6 @@
 //! Networks as forward functions over symbolic tensors: each reads like the model's own code.
 
+mod activations;
 mod adapter;
 mod albert;
 mod attention;
@@ -21,6 +22,7 @@ mod gpt2;
 pub mod graph;
 mod head;
 mod inputs;
+mod kv_cache;
 mod language_model;
 mod libraries;
 mod litgpt;
@@ -59,7 +61,8 @@ mod tests;
 pub use cx::{Context, Cx, Env, Plan, Region, Split, Stage, Stages, TensorParallel};
 pub use declared::net as declared;
 pub use error::ModelError;
-pub use language_model::{KvCache, LanguageModel, TokenMask};
+pub use kv_cache::KvCache;
+pub use language_model::{LanguageModel, TokenMask};
 pub use libraries::{Libraries, Logits};
 pub use model::{Model, bytes, construct, count};
 pub use net::{Build, Net, Output};

@@ -14,25 +14,25 @@ pub struct Model {
     state: Vec<Rc<Param>>,
 }
 
-/// Constructs a network's model, before any pass. Its forward function is gone through once on the tape, in the declaration
-/// pass; afterwards the first real forward finds every parameter made. `data` gives shapes alone.
+/// Constructs the model: traces its forward function once on the tape in the declaration
+/// pass, so that the first real forward finds every parameter made. Only the shapes of `data` matter.
 pub fn construct(net: &dyn Net, cx: &Cx, data: &Data) -> Model {
     let tape = cx.tape.clone();
     let wrapper = &cx.env.wrapper;
     let declare = || {
         tape.declare(|| {
             let batch = net.batch(cx, data);
-            let stages = &cx.env.stages.own;
+            let stages = &cx.env.groups.stages.own;
             if stages.is_empty() {
                 drop(cx.call(net, &batch));
             }
             for &stage in stages {
                 drop(cx.stage(stage, |cx| cx.call(net, &batch)));
-                drop(cx.env.stages.sent.take());
+                drop(cx.env.groups.stages.sent.take());
             }
         })
     };
-    let state = if wrapper.divides() {
+    let state = if wrapper.shards_params() {
         tape.on_meta(declare)
     } else {
         declare()
@@ -53,12 +53,12 @@ impl Model {
         self.state.iter().filter(|param| !param.is_buffer())
     }
 
-    /// The parameters that ask for a gradient.
+    /// The parameters that require a gradient.
     pub fn trainable(&self) -> impl Iterator<Item = &Rc<Param>> {
         self.state.iter().filter(|param| param.trainable)
     }
 
-    /// Where a parameter stands, such as `transformer.h.0.attn.weight`.
+    /// The path of a parameter, such as `transformer.h.0.attn.weight`.
     pub fn path(&self, param: &Param) -> String {
         format!("{}.{}", self.tape.path(param.scope), param.name)
     }

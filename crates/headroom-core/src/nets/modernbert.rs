@@ -87,7 +87,7 @@ impl ModernBert {
             .unsqueeze(0);
         let embedded = cx.module("embeddings", |cx| {
             cx.input_embedding("tok_embeddings", ids, vocab, hidden)
-                .then(|words| norm(cx, "norm", words))
+                .pipe(|words| norm(cx, "norm", words))
         });
         let dtype = embedded.dtype();
         let tables = |names| full_tables(cx, &positions, hidden / heads, dtype, names);
@@ -131,10 +131,10 @@ impl ModernBert {
             norm(cx, "attn_norm", input)
         };
         let (attended, weights) =
-            normed.then(|normed| cx.module("attn", |cx| self.attention(cx, normed, inputs)));
+            normed.pipe(|normed| cx.module("attn", |cx| self.attention(cx, normed, inputs)));
         let hidden = input.add(&attended);
         let mlp_output = norm(cx, "mlp_norm", &hidden)
-            .then(|normed| cx.module("mlp", |cx| self.mlp(cx, normed)));
+            .pipe(|normed| cx.module("mlp", |cx| self.mlp(cx, normed)));
         let out = hidden.add(&mlp_output);
         drop((attended, weights));
         out
@@ -168,8 +168,8 @@ impl ModernBert {
         let (Some(gate), Some(input)) = (parts.pop(), parts.pop()) else {
             return x.clone();
         };
-        let product = input.gelu().then(|input| input.mul(&gate));
-        product.then(|product| cx.linear("Wo", product, self.config.hidden, false))
+        let product = input.gelu().pipe(|input| input.mul(&gate));
+        product.pipe(|product| cx.linear("Wo", product, self.config.hidden, false))
     }
 
     /// `ModernBertPredictionHead` and the decoder, which is tied to the token embeddings.
@@ -177,8 +177,8 @@ impl ModernBert {
         let Config { hidden, vocab, .. } = self.config;
         let x = cx.module("head", |cx| {
             cx.linear("dense", sequence, hidden, false)
-                .then(Tensor::gelu)
-                .then(|x| norm(cx, "norm", x))
+                .pipe(Tensor::gelu)
+                .pipe(|x| norm(cx, "norm", x))
         });
         let path = ["model", "embeddings", "tok_embeddings"];
         let weight = cx.embedding_weight(&path, vocab, hidden);

@@ -8,7 +8,7 @@ use crate::tape::{DType, Dims, Tensor};
 use headroom_scenario::{Checkpointing, Kernels, LowPrecision, Quantization};
 
 impl Cx {
-    /// `nn.Linear`, with its low-rank adapter where the run asks for one.
+    /// `nn.Linear`, with its low-rank adapter where the run requests one.
     pub fn linear(&self, name: &'static str, x: &Tensor, out: u64, bias: bool) -> Tensor {
         if let Some(split) = self.split(name) {
             return self.split_linear(name, x, out, bias, split);
@@ -26,13 +26,13 @@ impl Cx {
                         y.cloned()
                     }
                 };
-                let y = cx.computed(y);
+                let y = cx.post_linear(y);
                 return adapted(cx, name, x, y);
             }
             let weight = cx.param("weight", [out, x.size(-1)]);
             let bias = bias.then(|| cx.param("bias", [out]).tensor());
             let y = cx.product(name, x, &weight.tensor(), bias.as_ref());
-            let y = cx.computed(y);
+            let y = cx.post_linear(y);
             adapted(cx, name, x, y)
         })
     }
@@ -87,13 +87,13 @@ impl Cx {
             // The bias is added once, to the sum.
             let y = cx.joined(split, x.linear(&weight.tensor(), None));
             match bias {
-                Some(bias) => y.then(|y| y.add(&bias)),
+                Some(bias) => y.pipe(|y| y.add(&bias)),
                 None => y,
             }
         })
     }
 
-    /// A linear layer without an adapter, quantised wherever it stands if the run quantises.
+    /// A linear layer without an adapter, quantised if the run quantises.
     pub fn plain_linear(&self, name: &'static str, x: &Tensor, out: u64, bias: bool) -> Tensor {
         self.module(name, |cx| {
             if cx.env.training.quantization != Quantization::None {
@@ -146,7 +146,7 @@ impl Cx {
         self.buffer("scale", [count.div_ceil(GROUP)], compute);
         self.buffer("zero", [count.div_ceil(GROUP)], compute);
         let bias = bias.then(|| self.param("bias", [out]).tensor());
-        let y = x.to(compute).then(|x| x.linear_hqq(&weight, out));
+        let y = x.to(compute).pipe(|x| x.linear_hqq(&weight, out));
         let y = match bias {
             Some(bias) => y.add(&bias),
             None => y,
@@ -155,7 +155,7 @@ impl Cx {
     }
 
     /// Layers of GPT-QModel in GPTQ's and AWQ's formats: half a byte for each weight, and for each 128 of a column a scale of
-    /// 16 bits and a zero of four; GPTQ has the group of each input beside them.
+    /// 16 bits and a zero of four; GPTQ also has the group of each input.
     fn linear_gptq(&self, x: &Tensor, out: u64, bias: bool) -> Tensor {
         const GROUP: u64 = 128;
         let inputs = x.size(-1);
@@ -167,7 +167,7 @@ impl Cx {
         self.buffer("scales", [groups, out], compute);
         let bias = bias.then(|| self.param("bias", [out]).tensor());
         let y = if self.env.training.quantization == Quantization::Awq {
-            x.to(compute).then(|x| x.linear_awq(&weight, out))
+            x.to(compute).pipe(|x| x.linear_awq(&weight, out))
         } else {
             self.buffer("g_idx", [inputs], DType::I32);
             self.buffer("wf_unsqueeze_zero", [8], DType::I32);
@@ -175,7 +175,7 @@ impl Cx {
             x.linear_gptq(out, compute)
         };
         let y = match bias {
-            Some(bias) => y.then(|y| y.add_(&bias)),
+            Some(bias) => y.pipe(|y| y.add_(&bias)),
             None => y,
         };
         y.to(x.dtype())
@@ -190,7 +190,7 @@ impl Cx {
         let codes = self.packed("codes", count, count.div_ceil(GROUP).saturating_mul(2));
         self.buffer("scales", [out], compute);
         let bias = bias.then(|| self.param("bias", [out]).tensor());
-        let y = x.to(compute).then(|x| x.linear_aqlm(&codes, out));
+        let y = x.to(compute).pipe(|x| x.linear_aqlm(&codes, out));
         let y = match bias {
             Some(bias) => y.add(&bias),
             None => y,
@@ -225,7 +225,7 @@ impl Cx {
         let keeps_input = self.env.libraries.four_bit_keeps_input;
         let y = x
             .to(compute)
-            .then(|x| x.linear_4bit(&weight, out, scales, stored, keeps_input));
+            .pipe(|x| x.linear_4bit(&weight, out, scales, stored, keeps_input));
         let y = match bias {
             Some(bias) => y.add(&bias),
             None => y,
@@ -311,7 +311,7 @@ impl Cx {
     pub fn rms_norm(&self, name: &'static str, x: &Tensor) -> Tensor {
         self.module(name, |cx| {
             let weight = cx.norm_weight(x.size(-1));
-            // Its parameter is all that the declaration pass asks for.
+            // The declaration pass needs its parameter only.
             if cx.tape.declaring() {
                 return x.clone();
             }
@@ -380,7 +380,7 @@ impl Cx {
             self.module(name, |cx| {
                 let found = cx.table(ids, rows, width);
                 let factor = cx.buffer("embed_scale", [0; 0], cx.env.weights);
-                let scaled = cx.asks_for_gradient(found.then(|found| found.mul(&factor)));
+                let scaled = cx.asks_for_gradient(found.pipe(|found| found.mul(&factor)));
                 adapted_embedding(cx, name, [ids, &scaled], rows, Some(&factor))
             })
         })

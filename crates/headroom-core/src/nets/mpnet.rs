@@ -33,7 +33,7 @@ impl Net for MpNet {
         let [ids, labels, ..] = batch else {
             return Output::empty(cx);
         };
-        // Its attention is eager whatever is asked for.
+        // Its attention is always eager.
         let eager = cx.part(cx.env.weights, |training| {
             training.attention = Attention::Eager;
         });
@@ -94,7 +94,7 @@ impl MpNet {
     fn layer(&self, cx: &Cx, input: &Tensor, mask: &AttentionMask, bias: &Tensor) -> Tensor {
         let attended = cx.module("attention", |cx| {
             let out = cx.module("attn", |cx| self.attention(cx, input, mask, bias));
-            let sum = cx.dropout(&out, 0.1).then(|dropped| dropped.add(input));
+            let sum = cx.dropout(&out, 0.1).pipe(|dropped| dropped.add(input));
             let normed = cx.layer_norm("LayerNorm", &sum);
             drop(out);
             normed
@@ -107,7 +107,7 @@ impl MpNet {
         let [q, k, v] =
             ["q", "k", "v"].map(|name| heads(&cx.linear(name, x, hidden, true), self.config.heads));
         let mut scores = q.matmul(&k.transpose(-1, -2));
-        scores = scores.scale();
+        scores = scores.mul_scalar();
         scores = scores.add_(bias);
         if let AttentionMask::Given(mask) = mask {
             scores = scores.add(mask);
@@ -134,7 +134,7 @@ impl MpNet {
             let mut x = cx.linear("dense", sequence, hidden, true);
             x = x.gelu();
             x = cx.layer_norm("layer_norm", &x);
-            drop(cx.tied_later([vocab, hidden]));
+            drop(cx.weight_until_tied([vocab, hidden]));
             x.linear(&weight, Some(&bias.tensor()))
         })
     }

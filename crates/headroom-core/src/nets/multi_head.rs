@@ -29,7 +29,7 @@ pub fn multi_head(
         .contiguous();
     let part = || kv.select(0);
     let split = |x: &Tensor, rows: u64| x.view(&[rows, b * heads, width / heads]).transpose(0, 1);
-    let q = split(&q, n).then(Tensor::scale);
+    let q = split(&q, n).pipe(Tensor::mul_scalar);
     let (k, v) = (split(&part(), s), split(&part(), s));
     let mut scores = q.bmm(&k.transpose(1, 2));
     scores = scores.softmax(None);

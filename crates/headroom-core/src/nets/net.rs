@@ -3,7 +3,7 @@
 use super::language_model::LanguageModel;
 use super::{Cx, ModelError, Plan, Sizes};
 use crate::tape::{DType, Tensor};
-use headroom_scenario::{Data, Training};
+use headroom_scenario::{Compile, Data, Training};
 
 /// A model, as a training step runs it.
 pub trait Net {
@@ -15,10 +15,10 @@ pub trait Net {
         false
     }
     /// Whether it calls a model, perhaps several, by itself: wrappers are around each of those calls.
-    fn calls_its_models(&self) -> bool {
+    fn wraps_models_itself(&self) -> bool {
         false
     }
-    /// How tensor parallelism splits its modules, beside experts that are divided or not; `None` where its library has no plan for it.
+    /// How tensor parallelism splits its modules, with experts divided or not; `None` where its library has no plan for it.
     fn tensor_plan(&self, _divides_experts: bool) -> Option<Plan> {
         None
     }
@@ -26,18 +26,18 @@ pub trait Net {
     fn language_model(&self) -> Option<&dyn LanguageModel> {
         None
     }
-    /// What a step does before its batches are there: completions are sampled.
+    /// Runs before the batches of a step are loaded: samples completions.
     fn before_step(&self, _cx: &Cx, _data: &Data) {}
     /// Whether its one list of layers can be cut into a pipeline's stages.
     fn has_stages(&self) -> bool {
         false
     }
     /// Whether it is Megatron-Core's, which trains it in wrappers of its own.
-    fn is_megatrons(&self) -> bool {
+    fn is_megatron_core(&self) -> bool {
         false
     }
-    /// Whether its attention can reach over the GPUs that share a sequence.
-    fn shares_sequences(&self) -> bool {
+    /// Whether its attention runs under context parallelism.
+    fn supports_context_parallel(&self) -> bool {
         false
     }
     /// Whether batches of this shape are run: a recurrent net runs every position of a sequence by itself, a recorded one
@@ -67,3 +67,36 @@ impl Output {
 
 /// Builds the network of an architecture from its sizes.
 pub type Build = fn(&Sizes) -> Result<Box<dyn Net>, ModelError>;
+
+impl Cx {
+    /// Runs the model on a batch, as a script calls it: under the run's autocast and through the model's wrapper.
+    pub fn call(&self, net: &dyn Net, batch: &[Tensor]) -> Output {
+        if net.computes_loss_outside() {
+            return self.autocast(|| net.forward(self, batch));
+        }
+        let run = |batch: Vec<Tensor>| {
+            let Output { loss, held } = net.forward(self, &batch);
+            std::iter::once(loss).chain(held).collect()
+        };
+        let whole = || {
+            if net.wraps_models_itself() {
+                run(batch.to_vec())
+            } else {
+                self.as_model(batch.to_vec(), &run)
+            }
+        };
+        let outputs = self.autocast(|| match self.env.training.compile {
+            Compile::Model => self.compiled(&whole),
+            Compile::ModelAgain => self.tape.compiled_to_recompute(&whole),
+            Compile::Nothing | Compile::Layers => whole(),
+        });
+        let mut outputs = outputs.into_iter();
+        match outputs.next() {
+            Some(loss) => Output {
+                loss,
+                held: outputs.collect(),
+            },
+            None => Output::empty(self),
+        }
+    }
+}

@@ -27,7 +27,7 @@ impl Cx {
     }
 }
 
-/// `_fake_quantize_affine` over so many groups: scales are fp32, and so is what they multiply.
+/// `_fake_quantize_affine` over this many groups: scales are fp32, and so is what they multiply.
 fn fake_quantised(cx: &Cx, x: &Tensor, [groups, size]: [u64; 2]) -> Tensor {
     // Attributes of the module, chosen anew in each forward without gradients.
     let scale = cx.buffer("scale", [groups], DType::F32);
@@ -43,14 +43,14 @@ fn fake_quantised(cx: &Cx, x: &Tensor, [groups, size]: [u64; 2]) -> Tensor {
         let input = x.view(&[groups, size]);
         let inverse = scale.constant("div", &[groups, 1], DType::F32);
         let scaled = input.mul(&inverse);
-        let rounded = scaled.shift();
+        let rounded = scaled.add_scalar();
         drop(scaled);
-        let shifted = rounded.shift();
+        let shifted = rounded.add_scalar();
         drop(rounded);
         shifted.clamp_between()
     };
     let copied = quantised.to(dtype);
-    let centred = copied.shift();
+    let centred = copied.add_scalar();
     drop(copied);
     let wide = centred.mul(&scale);
     drop(centred);

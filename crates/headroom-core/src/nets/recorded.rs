@@ -1,4 +1,4 @@
-//! For tests: a model run at a small size, beside the peak that the real library reached at it
+//! Test helper: compares a small run with the peak recorded from the real library
 //! (PyTorch 2.15, transformers 5.23, timm 1.0, diffusers 0.39, PEFT 0.21 on a bookkeeping GPU).
 
 use super::{Sizes, build};

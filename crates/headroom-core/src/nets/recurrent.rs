@@ -76,8 +76,8 @@ impl Net for Recurrent {
         };
         let logits = cx
             .embedding("emb", ids, self.vocab, self.embedding)
-            .then(|x| cx.module("rnn", |cx| self.layers(cx, x)))
-            .then(|hidden| cx.linear("head", hidden, self.vocab, true));
+            .pipe(|x| cx.module("rnn", |cx| self.layers(cx, x)))
+            .pipe(|hidden| cx.linear("head", hidden, self.vocab, true));
         let loss = cx.module("loss", |_| {
             let rows = logits.numel() / self.vocab.max(1);
             let flat = logits.reshape(&[rows, self.vocab]);

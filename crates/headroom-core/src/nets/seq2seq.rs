@@ -161,7 +161,7 @@ impl Seq2Seq {
 
     /// The sum of BART's embeddings, and the summands.
     fn token_embeddings(&self, cx: &Cx, ids: &Tensor, embedding: &Tensor) -> (Tensor, [Tensor; 2]) {
-        let words = cx.asks_for_gradient(embedding.embedding(ids).then(Tensor::scale));
+        let words = cx.asks_for_gradient(embedding.embedding(ids).pipe(Tensor::mul_scalar));
         let index = ids.constant("arange", &[ids.size(1)], DType::I64);
         let positions = if self.model == Model::Marian {
             self.fixed_positions(cx, &index)
@@ -191,11 +191,11 @@ impl Seq2Seq {
         let conv = |stride| Conv::stride(stride).padded(1);
         let mut x = cx
             .convolution("conv1", input, self.hidden, &[3], conv(1), true)
-            .then(|x| cx.asks_with_adapters(x.clone()))
-            .then(Tensor::gelu);
+            .pipe(|x| cx.asks_with_adapters(x.clone()))
+            .pipe(Tensor::gelu);
         x = cx
             .convolution("conv2", &x, self.hidden, &[3], conv(2), true)
-            .then(Tensor::gelu);
+            .pipe(Tensor::gelu);
         x = x.permute(&[0, 2, 1]);
         let index = input.constant("arange", &[self.frames], DType::I64);
         let positions = cx.module("embed_positions", |cx| {
@@ -212,9 +212,11 @@ impl Seq2Seq {
         let words = if self.whisper() {
             cx.asks_with_adapters(embedding.embedding(ids))
         } else {
-            cx.asks_for_gradient(embedding.embedding(ids).then(Tensor::scale))
+            cx.asks_for_gradient(embedding.embedding(ids).pipe(Tensor::mul_scalar))
         };
-        let mut index = ids.constant("arange", &[s], DType::I64).then(Tensor::shift);
+        let mut index = ids
+            .constant("arange", &[s], DType::I64)
+            .pipe(Tensor::add_scalar);
         if self.whisper() {
             index = index.constant("repeat", &[b, s], DType::I64);
         }
@@ -226,7 +228,7 @@ impl Seq2Seq {
         } else if self.model == Model::Marian {
             self.fixed_positions(cx, &index)
         } else {
-            let moved = index.unsqueeze(0).shift();
+            let moved = index.unsqueeze(0).add_scalar();
             cx.embedding("embed_positions", &moved, self.positions + 2, self.hidden)
         };
         let mut hidden = words.add(&positions);
@@ -321,7 +323,7 @@ impl Seq2Seq {
             let q = {
                 let scaled = cx
                     .linear("q_proj", x, self.hidden, true)
-                    .then(Tensor::scale);
+                    .pipe(Tensor::mul_scalar);
                 split(&scaled).contiguous()
             };
             let k = split(&cx.linear("k_proj", keys, self.hidden, false)).contiguous();

@@ -60,7 +60,7 @@ impl Net for Siglip {
         let text_embeds = normalized(&text_features);
         let mut logits = text_embeds.linear(&image_embeds, None);
         logits = {
-            let scaled = scale.exp().then(|scale| logits.mul(scale));
+            let scaled = scale.exp().pipe(|scale| logits.mul(scale));
             scaled.add(&bias)
         };
         let loss = cx.module("loss", |_| sigmoid_loss(&logits));
@@ -172,11 +172,12 @@ fn sigmoid_loss(logits: &Tensor) -> Tensor {
     let signs = {
         let eye = logits.constant("eye", &[n, n], DType::F32);
         let ones = logits.constant("ones_like", &[n, n], logits.dtype());
-        let negative = ones.then(Tensor::neg);
-        eye.then(Tensor::scale).then(|twice| negative.add(twice))
+        let negative = ones.pipe(Tensor::neg);
+        eye.pipe(Tensor::mul_scalar)
+            .pipe(|twice| negative.add(twice))
     };
     let signed = signs.mul(logits);
     let likelihood = signed.softplus();
-    let sums = likelihood.sum(&[-1]).then(Tensor::neg);
+    let sums = likelihood.sum(&[-1]).pipe(Tensor::neg);
     sums.mean_all()
 }

@@ -65,7 +65,7 @@ const T5_BASE: [(&str, u64); 6] = [
 ];
 
 #[test]
-fn the_adafactor_of_transformers_reduces_whole_tables() {
+fn the_adafactor_of_transformers_reduces_full_tables() {
     let checkpointed = Training {
         checkpointing: Checkpointing::Layers,
         ..training(Precision::Bf16, Optimizer::AdafactorHf)
@@ -96,7 +96,7 @@ fn kept_outputs_hold_the_cache() {
 }
 
 #[test]
-fn gradients_that_muon_is_not_given_stay() {
+fn gradients_of_parameters_outside_muon_stay() {
     let sizes = [
         ("hidden", 768),
         ("layers", 12),
@@ -192,7 +192,7 @@ fn an_adapter_drops_whatever_the_model_does() {
 }
 
 #[test]
-fn tokens_are_told_from_those_that_replaced_them() {
+fn masked_tokens_are_told_from_replaced_ones() {
     let small = [
         ("layers", 3),
         ("hidden", 256),

@@ -13,7 +13,7 @@ struct VitMae {
     decoder: Layer,
     image: u64,
     patch: u64,
-    /// `mask_ratio` in percent: so many of the patches are left out.
+    /// `mask_ratio` in percent: the patches that are dropped.
     masked: u64,
 }
 
@@ -46,8 +46,8 @@ pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     }))
 }
 
-/// What the encoder returns: its last hidden states, which patches it has not seen, and their order.
-struct Seen {
+/// What the encoder returns: its last hidden states, the mask of dropped patches, and their order.
+struct EncoderOutput {
     latent: Tensor,
     mask: Tensor,
     restore: Tensor,
@@ -67,10 +67,10 @@ impl Net for VitMae {
         let logits = cx.module("decoder", |cx| self.decode(cx, &seen));
         let loss = cx.module("loss", |_| {
             let target = self.patchified(image);
-            let squares = logits.sub(&target).then(Tensor::pow);
+            let squares = logits.sub(&target).pipe(Tensor::pow);
             let means = squares.mean(&[-1]).squeeze(-1);
             drop(squares);
-            let sum = means.mul(&seen.mask).then(|masked| masked.sum(&[0, 1]));
+            let sum = means.mul(&seen.mask).pipe(|masked| masked.sum(&[0, 1]));
             let count = seen.mask.sum(&[0, 1]);
             sum.view(&[]).div(&count.view(&[]))
         });
@@ -86,7 +86,7 @@ impl VitMae {
         self.image / self.patch
     }
 
-    fn encode(&self, cx: &Cx, image: &Tensor) -> Seen {
+    fn encode(&self, cx: &Cx, image: &Tensor) -> EncoderOutput {
         let (embedded, mask, restore) =
             cx.module("embeddings", |cx| self.visible_patches(cx, image));
         let layer = self.encoder;
@@ -96,7 +96,7 @@ impl VitMae {
             embedded.clone(),
             move |cx, hidden| layer.run(cx, hidden),
         );
-        Seen {
+        EncoderOutput {
             latent: cx.layer_norm("layernorm", &last),
             mask,
             restore,
@@ -147,7 +147,7 @@ impl VitMae {
     }
 
     /// `ViTMAEDecoder.forward`.
-    fn decode(&self, cx: &Cx, seen: &Seen) -> Tensor {
+    fn decode(&self, cx: &Cx, seen: &EncoderOutput) -> Tensor {
         let (b, width) = (seen.latent.size(0), self.decoder.hidden);
         let count = self.side() * self.side();
         let token = cx.param("mask_token", [1, 1, width]);

@@ -5,13 +5,13 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::{Role, World, Wrapper};
+use super::{Forward, Role, World, Wrapper};
 use crate::tape::{
     Backward, Category, DType, Layout, Param, Scope, Tape, Tensor, borrowing, grads,
 };
 use headroom_scenario::{Checkpointing, Training};
 
-/// Elements are sent and reduced in chunks of at least so many bytes (`buffer_size` of torch/nn/parallel/comm.py).
+/// Elements are sent and reduced in chunks of at least this many bytes (`buffer_size` of torch/nn/parallel/comm.py).
 const BUFFER: u64 = 10_485_760;
 
 #[derive(Debug)]
@@ -26,7 +26,7 @@ struct State {
     /// A layer's checkpoint keeps the copy of the layer until its backward.
     checkpoints: bool,
     params: RefCell<Vec<Rc<Param>>>,
-    /// Where items of lists of layers stand.
+    /// The scopes of the items of lists of layers.
     layers: RefCell<Vec<Scope>>,
 }
 
@@ -45,7 +45,7 @@ impl DataParallel {
 
 impl Wrapper for DataParallel {
     /// Only the first GPU has a model between the passes.
-    fn divides(&self) -> bool {
+    fn shards_params(&self) -> bool {
         !self.0.is_first
     }
 
@@ -55,11 +55,11 @@ impl Wrapper for DataParallel {
         state
     }
 
-    fn trains(&self) -> bool {
+    fn has_trainable_params(&self) -> bool {
         self.0.is_first
     }
 
-    fn loads(&self) -> u64 {
+    fn ranks_loaded_here(&self) -> u64 {
         if self.0.is_first { self.0.gpus } else { 0 }
     }
 
@@ -68,24 +68,18 @@ impl Wrapper for DataParallel {
         false
     }
 
-    fn module(
-        &self,
-        role: Role,
-        scope: Scope,
-        given: Vec<Tensor>,
-        run: &dyn Fn(Vec<Tensor>) -> Vec<Tensor>,
-    ) -> Vec<Tensor> {
+    fn module(&self, role: Role, scope: Scope, inputs: Vec<Tensor>, run: &Forward) -> Vec<Tensor> {
         let parallel = &self.0;
         if parallel.tape.declaring() {
             if role == Role::Layer {
                 parallel.layers.borrow_mut().push(scope);
             }
-            return run(given);
+            return run(inputs);
         }
         match role {
-            Role::Model => parallel.forward(given, run),
-            Role::Layer => run(parallel.kept_for_layer(scope, given)),
-            _ => run(given),
+            Role::Model => parallel.forward(inputs, run),
+            Role::Layer => run(parallel.kept_for_layer(scope, inputs)),
+            _ => run(inputs),
         }
     }
 
@@ -98,8 +92,8 @@ impl Wrapper for DataParallel {
 
 impl State {
     /// `DataParallel.forward`.
-    fn forward(&self, given: Vec<Tensor>, run: &dyn Fn(Vec<Tensor>) -> Vec<Tensor>) -> Vec<Tensor> {
-        let inputs = self.scatter(given);
+    fn forward(&self, inputs: Vec<Tensor>, run: &Forward) -> Vec<Tensor> {
+        let inputs = self.scatter(inputs);
         self.replicate();
         let outputs = run(inputs);
         for param in self.params.borrow().iter() {
@@ -112,11 +106,11 @@ impl State {
     }
 
     /// `Scatter`: the first GPU's part of a batch is a view of it, the others are sent theirs.
-    fn scatter(&self, given: Vec<Tensor>) -> Vec<Tensor> {
+    fn scatter(&self, inputs: Vec<Tensor>) -> Vec<Tensor> {
         if self.is_first {
-            return given;
+            return inputs;
         }
-        given
+        inputs
             .into_iter()
             .map(|input| input.empty_like("scatter", input.dtype()))
             .collect()
@@ -161,7 +155,7 @@ impl State {
         copies
     }
 
-    /// `ReduceAddCoalesced`, once all gradients of all copies are there; they are kept to its end. What has none is given zeros,
+    /// `ReduceAddCoalesced`, once all gradients of all copies have arrived; they are kept to its end. What has none gets zeros,
     /// frozen parameters too (`materialize_grads`).
     fn reduction(&self, leaves: &[Tensor]) -> Backward {
         let (tape, is_first) = (self.tape.clone(), self.is_first);
@@ -201,7 +195,7 @@ impl State {
     /// `Gather`: what the copies return is joined on the first GPU; scalars become a vector.
     fn gather(&self, outputs: Vec<Tensor>) -> Vec<Tensor> {
         if !self.is_first {
-            // What goes on there are the first one's results; here only their graph is left.
+            // What is passed on are the first one's results; here only their graph is left.
             return outputs
                 .into_iter()
                 .take(1)
@@ -224,7 +218,7 @@ impl State {
         drop(outputs);
         let mut gathered = gathered.into_iter();
         // `loss.mean()`.
-        let loss = gathered.next().map(|losses| losses.then(Tensor::mean_all));
+        let loss = gathered.next().map(|losses| losses.pipe(Tensor::mean_all));
         loss.into_iter().chain(gathered).collect()
     }
 
@@ -233,14 +227,14 @@ impl State {
         self.tape.is_inside_any(param.scope, &layers)
     }
 
-    /// A layer's input, whose gradient comes once the layer has been recomputed for the last time: its copy then goes.
-    fn kept_for_layer(self: &Rc<Self>, scope: Scope, given: Vec<Tensor>) -> Vec<Tensor> {
+    /// A layer's input, whose gradient comes once the layer has been recomputed for the last time: its copy is then freed.
+    fn kept_for_layer(self: &Rc<Self>, scope: Scope, inputs: Vec<Tensor>) -> Vec<Tensor> {
         let hooks = self.checkpoints && !self.is_first && self.tape.grad_enabled();
-        if !hooks || !given.iter().any(Tensor::requires_grad) {
-            return given;
+        if !hooks || !inputs.iter().any(Tensor::requires_grad) {
+            return inputs;
         }
         let this = self.clone();
-        Tensor::hooked(given, move || {
+        Tensor::hooked(inputs, move || {
             for param in this.params.borrow().iter() {
                 if this.tape.is_inside(param.scope, scope) {
                     param.replica.take();

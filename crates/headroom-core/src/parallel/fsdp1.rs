@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::fsdp2::MixedPrecision;
-use super::{Role, World, Wrapper, is_accelerate};
+use super::{Forward, Role, World, Wrapper, is_accelerate};
 use crate::tape::{Category, DType, Layout, Param, Scope, Stream, Tape, Tensor};
 use headroom_scenario::{Training, Wrap};
 
@@ -50,7 +50,7 @@ struct Unit {
 /// `FlatParamHandle`.
 #[derive(Debug)]
 struct Handle {
-    /// The model's parameters, and the part of each that lies in this rank's chunk.
+    /// The model's parameters, and the part of each in this rank's chunk.
     params: Vec<(Rc<Param>, Rc<Param>)>,
     /// Elements of the chunk.
     chunk: u64,
@@ -82,7 +82,7 @@ impl FullyShardedDataParallel {
 }
 
 impl Wrapper for FullyShardedDataParallel {
-    fn divides(&self) -> bool {
+    fn shards_params(&self) -> bool {
         true
     }
 
@@ -105,17 +105,9 @@ impl Wrapper for FullyShardedDataParallel {
 
     fn wrap(&self, tape: &Tape, state: Vec<Rc<Param>>) -> Vec<Rc<Param>> {
         let fsdp = &self.0;
-        let mut after: Vec<Rc<Param>> = state
-            .iter()
-            .filter(|param| param.is_buffer())
-            .cloned()
-            .collect();
+        let (mut after, mut rest): (Vec<_>, Vec<_>) =
+            state.into_iter().partition(|param| param.is_buffer());
         tape.setting_up(|| {
-            let mut rest: Vec<Rc<Param>> = state
-                .iter()
-                .filter(|param| !param.is_buffer())
-                .cloned()
-                .collect();
             let mut units = Vec::new();
             for &scope in fsdp.modules.borrow().iter() {
                 let (mine, others) = rest
@@ -134,22 +126,16 @@ impl Wrapper for FullyShardedDataParallel {
         after
     }
 
-    fn module(
-        &self,
-        role: Role,
-        scope: Scope,
-        given: Vec<Tensor>,
-        run: &dyn Fn(Vec<Tensor>) -> Vec<Tensor>,
-    ) -> Vec<Tensor> {
+    fn module(&self, role: Role, scope: Scope, inputs: Vec<Tensor>, run: &Forward) -> Vec<Tensor> {
         let fsdp = &self.0;
         let is_root = role == Role::Model;
         let wrapped = is_root || role == Role::Layer && fsdp.world.parallel.wrap != Wrap::Root;
         if !wrapped || !is_root && fsdp.depth.get() > 1 {
-            return run(given);
+            return run(inputs);
         }
-        let deeper = |given| {
+        let deeper = |inputs| {
             fsdp.depth.set(fsdp.depth.get() + 1);
-            let outputs = run(given);
+            let outputs = run(inputs);
             fsdp.depth.set(fsdp.depth.get() - 1);
             outputs
         };
@@ -157,17 +143,17 @@ impl Wrapper for FullyShardedDataParallel {
             if !is_root {
                 fsdp.modules.borrow_mut().push(scope);
             }
-            return deeper(given);
+            return deeper(inputs);
         }
         let units = fsdp.units.borrow();
         let at = units.iter().position(|unit| unit.scope == scope);
         let found = at.and_then(|at| Some((at, units.get(at)?.clone())));
         drop(units);
         let Some((at, unit)) = found else {
-            return run(given);
+            return run(inputs);
         };
-        let given = fsdp.pre_forward(&unit, given);
-        let outputs = deeper(given);
+        let inputs = fsdp.pre_forward(&unit, inputs);
+        let outputs = deeper(inputs);
         fsdp.post_forward(at, &unit, outputs)
     }
 
@@ -213,22 +199,22 @@ impl State {
         let tape = &self.tape;
         let ranks = u64::from(self.world.mesh.shard).max(1);
         let rank = u64::from(self.world.rank.shard);
-        let given = params
+        let dtype = params
             .first()
             .map_or(DType::F32, |param| param.data.dtype());
         // accelerate keeps what is trained in fp32 where it computes in a half type (`prepare_model`).
         let upcasts = self.policy.param.is_some() && is_accelerate(self.world.trainer);
         let trained = params.iter().any(|param| param.trainable);
-        let loaded = if upcasts && trained && given.is_floating() {
+        let loaded = if upcasts && trained && dtype.is_floating() {
             DType::F32
         } else {
-            given
+            dtype
         };
         // Four-bit weights are stored in the type of what they are joined with (`bnb_4bit_quant_storage`): so many of its elements.
         let elements = |param: &Param| {
             let numel = param.data.numel();
             if loaded.is_floating() && param.data.dtype() == DType::U8 {
-                numel.div_ceil(given.bytes())
+                numel.div_ceil(dtype.bytes())
             } else {
                 numel
             }
@@ -276,7 +262,7 @@ impl State {
             .saturating_mul(u64::from(self.world.mesh.shard).max(1))
     }
 
-    /// `_unshard`: the chunk is cast where the policy asks for it, and gathered straight into the flat parameter.
+    /// `_unshard`: the chunk is cast where the policy requests it, and gathered straight into the flat parameter.
     fn unshard(&self, handle: &Handle) {
         if handle.unsharded.borrow().is_some() || handle.params.is_empty() {
             return;
@@ -302,14 +288,14 @@ impl State {
         }
     }
 
-    fn pre_forward(self: &Rc<Self>, unit: &Rc<Unit>, given: Vec<Tensor>) -> Vec<Tensor> {
+    fn pre_forward(self: &Rc<Self>, unit: &Rc<Unit>, inputs: Vec<Tensor>) -> Vec<Tensor> {
         if unit.is_root {
             let units = self.units.borrow();
             for handle in units.iter().flat_map(|unit| &unit.handles) {
                 handle.saved.take();
             }
         }
-        let given: Vec<Tensor> = given
+        let inputs: Vec<Tensor> = inputs
             .into_iter()
             .map(|input| match self.policy.param {
                 // `cast_root_forward_inputs` alone is on by default.
@@ -319,15 +305,15 @@ impl State {
             .collect();
         self.unshard_unit(unit);
         unit.waiting.set(true);
-        if !self.tape.grad_enabled() || !given.iter().any(Tensor::requires_grad) {
-            return given;
+        if !self.tape.grad_enabled() || !inputs.iter().any(Tensor::requires_grad) {
+            return inputs;
         }
         if unit.is_frozen() {
-            let leaves = given.iter().filter_map(Tensor::leaf_param);
+            let leaves = inputs.iter().filter_map(Tensor::leaf_param);
             unit.hooked.borrow_mut().extend(leaves);
         }
         let (this, unit) = (self.clone(), unit.clone());
-        Tensor::hooked(given, move || this.post_backward(&unit))
+        Tensor::hooked(inputs, move || this.post_backward(&unit))
     }
 
     fn post_forward(
@@ -357,7 +343,7 @@ impl State {
     }
 
     /// The flat parameter is gathered again, and that of the module before it ahead (`BackwardPrefetch.BACKWARD_PRE`). accelerate
-    /// and transformers turn that off unless they are asked for it (`NO_PREFETCH`).
+    /// and transformers turn that off by default (`NO_PREFETCH`).
     fn pre_backward(&self, at: usize, unit: &Unit) {
         self.unshard_unit(unit);
         if is_accelerate(self.world.trainer) {
@@ -415,7 +401,7 @@ impl State {
             let cast = gradient.to(reduce);
             let shard = tape.empty("reduce_scatter", [handle.chunk], reduce);
             drop(cast);
-            let shard = shard.then(|shard| shard.to(handle.loaded));
+            let shard = shard.pipe(|shard| shard.to(handle.loaded));
             shard.set_category(Category::Gradients);
             let sum = match handle.saved.take() {
                 Some(before) => before.add_in_place(&shard),

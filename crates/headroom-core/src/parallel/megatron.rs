@@ -41,7 +41,7 @@ impl MegatronDdp {
 }
 
 impl Wrapper for MegatronDdp {
-    fn divides(&self) -> bool {
+    fn shards_params(&self) -> bool {
         true
     }
 
@@ -182,7 +182,7 @@ impl State {
             let numel = numels.fold(0, u64::saturating_add);
             return (numel, grouped(each));
         }
-        // Of a pipeline the first stage alone, whose backward comes last, reduces in buckets.
+        // Of a pipeline the first stage alone, whose backward is the last, reduces in buckets.
         let overlaps =
             self.world.parallel.zero_overlap != Toggle::Off && self.world.rank.stage == 0;
         let limit = if overlaps {
@@ -221,7 +221,7 @@ impl State {
     }
 }
 
-/// The elements of each parameter, and whether it decays: layers that stand for several come one after the other.
+/// The elements of each parameter, and whether it decays: folded layers are repeated one after the other.
 fn one_by_one(params: &[Rc<Param>]) -> Vec<(u64, bool)> {
     let rows = params.chunk_by(|a, b| a.fold.is_some() && a.fold == b.fold);
     let rows = rows.flat_map(|row| {

@@ -1,6 +1,6 @@
 //! The host's memory in pages that stay in place, as PyTorch's `CachingHostAllocator` gives it out.
 
-/// The block that so many bytes are put into: a power of two (`PowerOf2Ceil`), kept when they are freed.
+/// The block that this many bytes are put into: a power of two (`PowerOf2Ceil`), kept when they are freed.
 pub fn block(bytes: u64) -> u64 {
     if bytes == 0 {
         return 0;

@@ -1,4 +1,4 @@
-//! What is put around a model and its modules: memory of its own, and what it does as they run.
+//! The `Wrapper` trait: what DDP, FSDP or ZeRO allocate and do around a model's modules.
 
 use std::fmt;
 use std::rc::Rc;
@@ -22,20 +22,23 @@ pub enum Role {
     Head,
 }
 
+/// The forward function of a module: inputs to outputs.
+pub type Forward<'a> = dyn Fn(Vec<Tensor>) -> Vec<Tensor> + 'a;
+
 /// Something around a model's modules. Parameters that it divides are constructed without memory.
 pub trait Wrapper: fmt::Debug {
     /// Whether parameters are constructed without memory, which the wrapper then gives them.
-    fn divides(&self) -> bool {
+    fn shards_params(&self) -> bool {
         false
     }
 
-    /// Is put around a constructed model. Returns what the model's parameters and buffers now are for an optimizer.
+    /// Wraps a constructed model; returns the parameters and buffers as the optimizer sees them.
     fn wrap(&self, _tape: &Tape, state: Vec<Rc<Param>>) -> Vec<Rc<Param>> {
         state
     }
 
-    /// What is put around a model beside the trained one, which is never trained; where nothing is said, it is like a part of it.
-    fn beside(&self) -> Option<Rc<dyn Wrapper>> {
+    /// The wrapper of a frozen reference or teacher model. `None`: it is wrapped as a submodule of the trained one.
+    fn for_reference_model(&self) -> Option<Rc<dyn Wrapper>> {
         None
     }
 
@@ -44,10 +47,10 @@ pub trait Wrapper: fmt::Debug {
         &self,
         _role: Role,
         _scope: Scope,
-        given: Vec<Tensor>,
-        run: &dyn Fn(Vec<Tensor>) -> Vec<Tensor>,
+        inputs: Vec<Tensor>,
+        run: &Forward,
     ) -> Vec<Tensor> {
-        run(given)
+        run(inputs)
     }
 
     /// Whether a checkpoint around the call of a module, and not in it, runs the wrapper again too.
@@ -59,7 +62,7 @@ pub trait Wrapper: fmt::Debug {
     fn uses(&self, _param: &Param) {}
 
     /// A linear layer has computed its output, before an adapter adds to it.
-    fn computed(&self, _scope: Scope, output: Tensor) -> Tensor {
+    fn post_linear(&self, _scope: Scope, output: Tensor) -> Tensor {
         output
     }
 
@@ -68,20 +71,20 @@ pub trait Wrapper: fmt::Debug {
         weight().tensor()
     }
 
-    /// A program copies the weights elsewhere: each that is divided is gathered whole, and the one before it goes once it is there.
-    fn read_whole(&self) {}
+    /// The weights are copied out (to vLLM): gathers the shards one parameter at a time.
+    fn gather_for_export(&self) {}
 
     /// Whether this rank has the parameters that an optimizer steps.
-    fn trains(&self) -> bool {
+    fn has_trainable_params(&self) -> bool {
         true
     }
 
     /// How many ranks' samples are loaded onto this one.
-    fn loads(&self) -> u64 {
+    fn ranks_loaded_here(&self) -> u64 {
         1
     }
 
-    /// A micro-batch goes forward and backward; `last` is the one whose backward completes the gradients of the step.
+    /// A micro-batch begins; `last`: its backward completes the gradients of the step.
     fn before_pass(&self, _last: bool) {}
 
     /// What the wrapper queued for the end of backward (`queue_callback` of the engine).
@@ -97,7 +100,7 @@ pub trait Wrapper: fmt::Debug {
         self.casts().is_none()
     }
 
-    /// A pipeline gathers the parameters of a stage, whose model has this scope, lets them go, and reduces its gradients once
+    /// A pipeline gathers the parameters of a stage, whose model has this scope, frees them, and reduces its gradients once
     /// they are complete.
     fn unshard_stage(&self, _stage: Scope) {}
     fn reshard_stage(&self, _stage: Scope) {}
@@ -108,7 +111,7 @@ pub trait Wrapper: fmt::Debug {
         false
     }
 
-    /// Bytes of the host's memory that this rank keeps for it in pages that stay in place.
+    /// Pinned host memory of this rank, in bytes.
     fn pinned(&self) -> u64 {
         0
     }
@@ -122,7 +125,7 @@ pub trait Wrapper: fmt::Debug {
         true
     }
 
-    /// Whether layers that are alike do the same, so that they may be run once for all.
+    /// Whether it treats equal layers equally, so that they may be run once for all.
     fn folds(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! The tensors of a micro-batch as they lie on this GPU before forward.
+//! The tensors of a micro-batch on this GPU before forward.
 
 use crate::nets::{Cx, Net};
 use crate::tape::Tensor;
@@ -6,14 +6,14 @@ use headroom_scenario::Data;
 
 /// A rank's own samples; where one process loads those of all ranks, all of them on the first GPU, of which its own are a part.
 pub fn loaded(net: &dyn Net, cx: &Cx, data: &Data) -> Vec<Tensor> {
-    let ranks = cx.env.wrapper.loads();
+    let ranks = cx.env.wrapper.ranks_loaded_here();
     if ranks == 1 {
         return net.batch(cx, data);
     }
     let tape = &cx.tape;
-    let outer = tape.leave_out(true);
+    let outer = tape.set_shapes_only(true);
     let own = net.batch(cx, data);
-    tape.leave_out(outer);
+    tape.set_shapes_only(outer);
     if ranks == 0 {
         return own;
     }

@@ -12,12 +12,15 @@ pub enum CommHook {
     /// `fp16_compress_hook` and `bf16_compress_hook`: a copy in this type.
     Cast(DType),
     /// `powerSGD_hook`: two factors of this rank for each matrix.
-    PowerSgd { rank: u64, kept: Vec<Option<Kept>> },
+    PowerSgd {
+        rank: u64,
+        kept: Vec<Option<HookState>>,
+    },
 }
 
 /// What `PowerSGDState` has of a bucket.
 #[derive(Debug)]
-pub struct Kept {
+pub struct HookState {
     /// What compression lost of the gradients, which the next step adds to them (`error_dict`).
     error: Tensor,
     /// `p_memory_dict` and `q_memory_dict`, from which the next step starts.
@@ -33,7 +36,7 @@ pub struct Ready<'a> {
 }
 
 impl CommHook {
-    /// Steps that reduce whole buckets before PowerSGD begins: as few as `PowerSGDState` takes.
+    /// Steps that reduce full buckets before PowerSGD begins: as few as `PowerSGDState` takes.
     const WHOLE_STEPS: u32 = 2;
 
     pub fn of(world: &World) -> Option<Self> {
@@ -48,7 +51,7 @@ impl CommHook {
         }
     }
 
-    /// Is called with a bucket in a step. Collectives take no time here: what is only sent is let go at once.
+    /// Is called with a bucket in a step. Collectives take no time here: what is only sent is freed at once.
     pub fn run(&mut self, tape: &Tape, step: u32, bucket: Ready) {
         let Some(dtype) = bucket.params.first().map(|param| param.data.dtype()) else {
             return;
@@ -81,14 +84,14 @@ fn power_sgd(
     numel: u64,
     dtype: DType,
     params: &[Rc<Param>],
-    kept: &mut Option<Kept>,
+    kept: &mut Option<HookState>,
 ) {
     let stays = |tensor: Tensor| {
         tensor.set_category(Category::Gradients);
         tensor
     };
     let (error, factors) = match kept.take() {
-        Some(Kept { error, factors }) => (error, Some(factors)),
+        Some(HookState { error, factors }) => (error, Some(factors)),
         None => (stays(tape.empty("error", [numel], dtype)), None),
     };
     let copy = tape.empty("clone", [numel], dtype);
@@ -108,10 +111,10 @@ fn power_sgd(
     let sent_whole = tape.empty("cat", [whole], dtype);
     let factors =
         factors.unwrap_or_else(|| [p, q].map(|numel| stays(tape.empty("factors", [numel], dtype))));
-    // What was lost is known before what was lost last is let go.
+    // What was lost is known before what was lost last is freed.
     let lost = stays(tape.empty("sub", [numel], dtype));
     drop((error, copy, sent_whole));
-    *kept = Some(Kept {
+    *kept = Some(HookState {
         error: lost,
         factors,
     });

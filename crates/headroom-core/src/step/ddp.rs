@@ -63,7 +63,7 @@ impl Ddp {
         })
     }
 
-    /// Whether it acts as each gradient comes, and layers that are alike are not alike to it.
+    /// Whether it acts on each gradient as it arrives, so that equal layers are not equal to it.
     pub fn acts_in_backward(&self) -> bool {
         self.views || self.reducer.hook.borrow().is_some()
     }
@@ -91,7 +91,7 @@ impl Ddp {
                 pending: Cell::default(),
             });
         };
-        // The last that forward meets is the first whose gradient comes.
+        // The last used by forward is the first whose gradient arrives.
         let params = sorted(model.trainable(), |a, b| b.storage().cmp(&a.storage()));
         // Layers that were run once for all come one after the other, each with all that it has.
         for row in params.chunk_by(|a, b| a.fold == b.fold) {
@@ -118,7 +118,7 @@ impl Ddp {
         all
     }
 
-    /// A gradient that has come is copied into its bucket; where gradients are views, the parameter is given that part of it.
+    /// A gradient that has arrived is copied into its bucket; where gradients are views, the parameter is given that part of it.
     fn hook(&self, model: &Model) {
         for param in model.trainable() {
             let (reducer, views, tape) = (self.reducer.clone(), self.views, model.tape.clone());
@@ -176,7 +176,7 @@ impl Reducer {
 }
 
 impl Wrapper for Ddp {
-    /// One bucket a type, before any gradient has come.
+    /// One bucket a type, before any gradient has arrived.
     fn wrap(&mut self, model: &Model) {
         let tape = &model.tape;
         let buckets = tape.setting_up(|| Self::assigned(model, u64::MAX, u64::MAX));

@@ -4,7 +4,7 @@ use super::wrapper::Wrapper;
 use crate::nets::Model;
 use crate::tape::{Category, DType, Tensor};
 
-/// A copy of the whole model, updated in place after each step: beside it on the device, or on the host.
+/// A copy of the model, updated in place after each step, on the device or on the host.
 pub struct Average {
     on_host: bool,
     copies: Vec<Tensor>,

@@ -10,7 +10,7 @@ use headroom_scenario::{Attention, Checkpointing, Parallelism, Quantization, Sch
 /// The group that shares sequences, where the network's attention can reach over it.
 pub(super) fn context(net: &dyn Net, training: &Training, world: &World) -> Context {
     let written_out = training.attention == Attention::Eager;
-    if world.mesh.context < 2 || written_out || !net.shares_sequences() {
+    if world.mesh.context < 2 || written_out || !net.supports_context_parallel() {
         return Context::ALONE;
     }
     Context {
@@ -21,8 +21,8 @@ pub(super) fn context(net: &dyn Net, training: &Training, world: &World) -> Cont
 
 /// The pipeline of which this is one rank, where the network can be cut into stages and the schedule is modelled.
 pub(super) fn pipeline(net: &dyn Net, training: &Training, plan: &RunPlan) -> Option<Pipeline> {
-    /// So many micro-batches a rank show every state of a schedule that keeps no more in flight, and so few where more would be
-    /// too much work; so many in all are run.
+    /// The micro-batches per rank that show every state of a schedule that keeps no more in flight, and fewer where more would be
+    /// too much work.
     const IN_TURNS: usize = 4;
     const FEWEST_IN_TURNS: usize = 2;
     const MOST: usize = 256;
@@ -32,7 +32,7 @@ pub(super) fn pipeline(net: &dyn Net, training: &Training, plan: &RunPlan) -> Op
         world.parallel.strategy,
         Parallelism::Fsdp2 | Parallelism::Hsdp
     );
-    let sharded = world.mesh.shard > 1 && !net.is_megatrons();
+    let sharded = world.mesh.shard > 1 && !net.is_megatron_core();
     if ranks < 2 || sharded && !fully_sharded || !net.has_stages() {
         return None;
     }
@@ -56,7 +56,7 @@ pub(super) fn pipeline(net: &dyn Net, training: &Training, plan: &RunPlan) -> Op
 
 /// The group over which the network's modules are split, where its library has a plan for it.
 pub(super) fn tensor(net: &dyn Net, training: &Training, world: &World) -> TensorParallel {
-    // Adapters and packed weights lie otherwise than the matrices a plan names.
+    // Adapters and packed weights have other layouts than the matrices a plan names.
     let plain = training.lora.is_none() && training.quantization == Quantization::None;
     let splits = plain && world.mesh.tensor > 1;
     let divides_experts = world.mesh.expert > 1;

@@ -12,7 +12,7 @@ use headroom_scenario::{Optimizer, Training};
 
 /// The run's hooks on each trained parameter, if any.
 pub enum Hooks {
-    /// Each parameter has an optimizer of its own, which steps and lets the gradient go.
+    /// Each parameter has its own optimizer, which steps and frees the gradient.
     OptimizerInBackward { kind: Optimizer, warm: bool },
     /// The gradient that was made before this one is used up (`Lomo.fused_backward`); the last one, when backward is over.
     GradientsUsedUp { kind: Optimizer, warm: bool },
@@ -20,8 +20,8 @@ pub enum Hooks {
     GradientOffload,
 }
 
-/// A parameter whose gradient is there, and what will use it up.
-struct Waiting {
+/// A parameter with a gradient, and the optimizer that will consume it.
+struct PendingStep {
     param: Weak<Param>,
     optimizer: Rc<RefCell<OptimizerState>>,
 }
@@ -41,7 +41,7 @@ impl Hooks {
 
 impl Wrapper for Hooks {
     fn wrap(&mut self, model: &Model) {
-        let waiting: Rc<RefCell<Option<Waiting>>> = Rc::default();
+        let waiting: Rc<RefCell<Option<PendingStep>>> = Rc::default();
         for param in model.trainable() {
             let hook: Rc<PostAccumulateGradHook> = match *self {
                 Self::OptimizerInBackward { kind, warm } => {
@@ -58,12 +58,12 @@ impl Wrapper for Hooks {
                     let tape = model.tape.clone();
                     let waiting = waiting.clone();
                     Rc::new(move |param| {
-                        let next = Waiting {
+                        let next = PendingStep {
                             param: Rc::downgrade(param),
                             optimizer: own.clone(),
                         };
                         let before = waiting.borrow_mut().replace(next);
-                        let Some(Waiting { param, optimizer }) = before else {
+                        let Some(PendingStep { param, optimizer }) = before else {
                             return;
                         };
                         // That of the step before was used up when its backward was over.

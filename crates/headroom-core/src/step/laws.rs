@@ -24,11 +24,11 @@ const STRATEGIES: [Parallelism; 7] = [
 ];
 
 /// The peak of each phase and its end, and what is reserved, of a small Llama's first steps.
-fn course(world: World, training: &Training, folding: Folding) -> (Vec<[u64; 2]>, u64) {
+fn peaks_by_phase(world: World, training: &Training, folding: Folding) -> (Vec<[u64; 2]>, u64) {
     course_of("llama", world, training, folding)
 }
 
-/// The same of another network's small form.
+/// The same for another network's small form.
 fn course_of(
     architecture: &str,
     world: World,
@@ -93,10 +93,10 @@ fn trainings() -> [Training; 3] {
 #[test]
 fn one_rank_of_anything_is_a_gpu_alone() {
     for training in trainings() {
-        let alone = course(World::ALONE, &training, Folding::FromSecond);
+        let alone = peaks_by_phase(World::ALONE, &training, Folding::FromSecond);
         for strategy in STRATEGIES {
             let world = World::of(strategy, 1);
-            let one = course(world, &training, Folding::FromSecond);
+            let one = peaks_by_phase(world, &training, Folding::FromSecond);
             assert_eq!(one, alone, "{strategy:?}");
         }
     }
@@ -117,8 +117,8 @@ fn layers_run_once_for_all_are_layers_run_one_by_one() {
             world.parallel.param_dtype = PolicyType::Own;
             world.parallel.reduce_dtype = PolicyType::Fp32;
             change(&mut world);
-            let folded = course(world, &training, Folding::FromSecond);
-            let unfolded = course(world, &training, Folding::Nothing);
+            let folded = peaks_by_phase(world, &training, Folding::FromSecond);
+            let unfolded = peaks_by_phase(world, &training, Folding::Nothing);
             assert_eq!(folded, unfolded, "{:?}", world.parallel);
         }
     }
@@ -213,7 +213,8 @@ fn smaller_shards_hold_no_more_between_steps() {
     for training in trainings() {
         for strategy in STRATEGIES {
             let static_bytes = |gpus| {
-                let (phases, _) = course(World::of(strategy, gpus), &training, Folding::FromSecond);
+                let (phases, _) =
+                    peaks_by_phase(World::of(strategy, gpus), &training, Folding::FromSecond);
                 phases.last().map(|[_, end]| *end)
             };
             assert!(static_bytes(8) <= static_bytes(4), "{strategy:?}");

@@ -14,8 +14,10 @@ mod optimizer;
 mod pipeline;
 mod plan;
 mod redundancy;
+mod result;
 mod resume;
 mod scaler;
+mod setup;
 mod task;
 mod tensor_parallel;
 mod training;
@@ -26,36 +28,12 @@ mod wrapper;
 mod laws;
 
 use crate::nets::Net;
-use crate::tape::{Machine, Trace};
+use crate::tape::Machine;
 use headroom_scenario::{Data, Training};
 pub use plan::{Detail, FEWEST_PASSES, MOST_PASSES, ModelMode, RunPlan, foldable};
+pub use result::Run;
 use training::TrainingLoop;
-pub use turns::{Turn, one_by_one};
-
-/// What a run leaves behind.
-#[derive(Debug)]
-pub struct Run {
-    pub trace: Trace,
-    pub parameters: u64,
-    pub trainable: u64,
-    /// Bytes of the optimizer's states and of what else it keeps in the host's memory.
-    pub host_states: u64,
-    /// Bytes of the host's memory that a wrapper keeps on each rank in pages that stay in place.
-    pub pinned: u64,
-    /// Bytes of the weights, and of those that are trained.
-    pub bytes: u64,
-    pub trainable_bytes: u64,
-    /// Over how many GPUs the matrices are split: 1 where the network has no plan for that.
-    pub tensor_parallel: u64,
-    /// Over how many GPUs sequences are split: 1 where the network's attention does not reach over them.
-    pub context_parallel: u64,
-    /// Over how many GPUs the layers are split: 1 where the network's layers cannot be, or not in that order.
-    pub pipeline_parallel: u32,
-    /// Whether equal layers are all that its stages are cut from, of whatever one of them does.
-    pub like_layers: bool,
-    /// Over how many GPUs the experts of a layer are split: 1 where it has none, or not so.
-    pub expert_parallel: u64,
-}
+pub use turns::{MicroBatchPass, one_by_one};
 
 /// Runs training steps of `net`. Equal layers are run once for all as far as they turn out to be equal.
 pub fn run(
@@ -70,7 +48,7 @@ pub fn run(
         let run = run_folded(net, data, training, machine, RunPlan { folding, ..plan });
         match folding
             .less()
-            .filter(|_| run.trace.broken && !run.trace.spent)
+            .filter(|_| run.trace.broken && !run.trace.over_budget)
         {
             Some(less) => folding = less,
             None => return run,
@@ -78,7 +56,7 @@ pub fn run(
     }
 }
 
-/// The same with exactly the folding of the plan, whatever comes of it.
+/// The same with exactly the folding of the plan, even if the trace comes out broken.
 pub fn run_folded(
     net: &dyn Net,
     data: &Data,

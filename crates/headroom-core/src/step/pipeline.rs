@@ -9,7 +9,7 @@ use crate::tape::{DType, KeptGraph, Param, Phase, Tensor, WeightGradients};
 
 /// A micro-batch between its passes through a stage.
 #[derive(Default)]
-struct Flight {
+struct InFlight {
     /// The input that was received.
     input: Vec<Rc<Param>>,
     /// Where backward begins: the loss, or what was handed on.
@@ -43,7 +43,7 @@ pub struct Passes<'a> {
 
 /// Runs a step's passes. `batches` has the tensors of each micro-batch.
 pub fn run(passes: Passes, pipeline: Pipeline, batches: &[Vec<Tensor>]) {
-    let mut flights: BTreeMap<Chunk, Flight> = BTreeMap::new();
+    let mut flights: BTreeMap<Chunk, InFlight> = BTreeMap::new();
     // Losses are kept to the end of the step, and with them what their graphs hold.
     let mut kept = Vec::new();
     let mut outputs: Vec<Tensor> = Vec::new();
@@ -51,11 +51,11 @@ pub fn run(passes: Passes, pipeline: Pipeline, batches: &[Vec<Tensor>]) {
     let wrapper = &passes.cx.env.wrapper;
     let tape = &passes.cx.tape;
     // What the micro-batches hold that are not run.
-    let mut stands: Option<Tensor> = None;
+    let mut held_in_flight: Option<Tensor> = None;
     let mut measured = 0;
     let alike = wrapper.repeats() && !passes.keeps_outputs;
-    let actions = if passes.cx.env.brief && alike {
-        pipeline.brief_actions(tape.leaves_kernels_out())
+    let actions = if passes.cx.env.peak_only && alike {
+        pipeline.peak_actions(tape.skips_kernels())
     } else {
         pipeline.actions()
     };
@@ -103,7 +103,7 @@ pub fn run(passes: Passes, pipeline: Pipeline, batches: &[Vec<Tensor>]) {
                 if last && passes.keeps_outputs {
                     outputs.extend(flight.held.iter().cloned());
                 }
-                // A whole backward retains no graph, even where the schedule takes others apart.
+                // A full backward retains no graph, even where the schedule takes others apart.
                 flight.kept = KeptGraph::default();
                 backward(passes, last, flight);
                 let held = (
@@ -124,7 +124,7 @@ pub fn run(passes: Passes, pipeline: Pipeline, batches: &[Vec<Tensor>]) {
                 if last && passes.keeps_outputs {
                     outputs.extend(flight.held.iter().cloned());
                 }
-                // The first stage has no input to compute a gradient for: all comes with the weights.
+                // The first stage has no input to compute a gradient for: all follow with the weights'.
                 if chunk.stage > 0 {
                     backward_of_inputs(passes, last, flight);
                     hand_back(pipeline, chunk, &mut flights);
@@ -148,11 +148,11 @@ pub fn run(passes: Passes, pipeline: Pipeline, batches: &[Vec<Tensor>]) {
                 drop(std::mem::take(flights.entry(chunk).or_default()));
             }
             Action::Measure => measured = tape.events(),
-            Action::Stand(count) => {
+            Action::HoldInFlight(count) => {
                 let bytes = tape.grown_since(measured).saturating_mul(count as u64);
-                stands = Some(tape.empty("in_flight", [bytes], DType::U8));
+                held_in_flight = Some(tape.empty("in_flight", [bytes], DType::U8));
             }
-            Action::LetGo => drop(stands.take()),
+            Action::ReleaseHeld => drop(held_in_flight.take()),
         }
     }
     // `merge_chunks`, where `schedule.step` returns what the model does.
@@ -166,7 +166,7 @@ pub fn run(passes: Passes, pipeline: Pipeline, batches: &[Vec<Tensor>]) {
 }
 
 /// Gives the gradient of a stage's input to the stage before, where this rank has both (`set_local_bwd_input`).
-fn hand_back(pipeline: Pipeline, chunk: Chunk, flights: &mut BTreeMap<Chunk, Flight>) {
+fn hand_back(pipeline: Pipeline, chunk: Chunk, flights: &mut BTreeMap<Chunk, InFlight>) {
     let Some(stage) = chunk.stage.checked_sub(1) else {
         return;
     };
@@ -178,10 +178,10 @@ fn hand_back(pipeline: Pipeline, chunk: Chunk, flights: &mut BTreeMap<Chunk, Fli
     flights.entry(before).or_default().gradients = sent;
 }
 
-/// Memory for what crosses a border.
+/// Receive buffers at a stage boundary.
 fn received(cx: &Cx) -> Vec<Tensor> {
     let cast = cx.env.wrapper.casts();
-    let crossing = cx.env.stages.crossing.borrow();
+    let crossing = cx.env.groups.stages.crossing.borrow();
     let tensors = crossing.iter().map(|(shape, dtype)| {
         let dtype = cast.filter(|_| dtype.is_floating()).unwrap_or(*dtype);
         cx.tape.empty("recv", *shape, dtype)
@@ -194,11 +194,11 @@ fn forward(
     stage: Stage,
     splits_backward: bool,
     batch: &[Tensor],
-    flight: &mut Flight,
+    flight: &mut InFlight,
 ) {
     let Passes { cx, net, step, .. } = passes;
     cx.tape.mark(step, Phase::Forward);
-    let stages = &cx.env.stages;
+    let stages = &cx.env.groups.stages;
     let input = flight.input.iter().map(|leaf| leaf.tensor()).collect();
     stages.received.replace(input);
     let run = || cx.stage(stage, |cx| cx.call(net, batch));
@@ -219,7 +219,7 @@ fn forward(
     }
 }
 
-fn backward(passes: Passes, last: bool, flight: &mut Flight) {
+fn backward(passes: Passes, last: bool, flight: &mut InFlight) {
     let tape = &passes.cx.tape;
     tape.mark(passes.step, Phase::Backward);
     let roots = std::mem::take(&mut flight.roots);
@@ -229,7 +229,7 @@ fn backward(passes: Passes, last: bool, flight: &mut Flight) {
             loss.backward();
         }
     } else {
-        tape.backward_through(&roots, &gradients);
+        tape.backward_with(&roots, &gradients);
         drop(roots);
     }
     passes.cx.env.wrapper.after_backward();
@@ -246,7 +246,7 @@ fn backward(passes: Passes, last: bool, flight: &mut Flight) {
 
 /// The first part of backward: gradients of the input, which the second part still names, as it does what was received and
 /// handed on.
-fn backward_of_inputs(passes: Passes, last: bool, flight: &mut Flight) {
+fn backward_of_inputs(passes: Passes, last: bool, flight: &mut InFlight) {
     let tape = &passes.cx.tape;
     tape.mark(passes.step, Phase::Backward);
     let roots = std::mem::take(&mut flight.roots);
@@ -256,7 +256,7 @@ fn backward_of_inputs(passes: Passes, last: bool, flight: &mut Flight) {
                 loss.backward();
             }
         } else {
-            tape.backward_through(&roots, &flight.gradients);
+            tape.backward_with(&roots, &flight.gradients);
             flight.outputs = roots.iter().map(Tensor::detach).collect();
         }
     });
@@ -268,7 +268,7 @@ fn backward_of_inputs(passes: Passes, last: bool, flight: &mut Flight) {
 }
 
 /// The second part: gradients of the weights.
-fn backward_of_weights(passes: Passes, flight: &mut Flight) {
+fn backward_of_weights(passes: Passes, flight: &mut InFlight) {
     let tape = &passes.cx.tape;
     tape.mark(passes.step, Phase::Backward);
     tape.backward_of_weights(std::mem::take(&mut flight.weights));

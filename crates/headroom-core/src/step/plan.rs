@@ -7,7 +7,7 @@ use crate::parallel::World;
 use crate::tape::{Folding, Machine};
 use headroom_scenario::{Kernels, Parallelism, Training};
 
-/// So many micro-batches show every state that the memory can be in, and how the allocator's blocks settle.
+/// The number of micro-batches that shows every memory state, and how the allocator's blocks settle.
 pub const MOST_PASSES: u64 = 8;
 
 /// So few show every state where more would be too much work: the first makes the gradients, the second adds to them, and the
@@ -38,14 +38,14 @@ pub struct RunPlan {
     /// Samples of an evaluation after the last step; 0 for none.
     pub evaluation: u64,
     pub mode: ModelMode,
-    /// After the last step a checkpoint's weights lie on the device beside the model's own, as when a run is resumed.
+    /// After the last step a checkpoint's weights are loaded onto the device next to the model's own, as when a run is resumed.
     pub resumes: bool,
     pub detail: Detail,
     /// When the last step ends, the script's variables still hold its batch and the last parameter's gradient, which it has looked
     /// at: for recorded runs whose script did so.
     pub looks_at_gradients: bool,
-    /// Of many passes alike, as over the tokens that are sampled, only those are run that decide the peak.
-    pub brief: bool,
+    /// Of many equal passes, as over sampled tokens, only those that decide the peak are run.
+    pub peak_only: bool,
     pub libraries: Libraries,
 }
 
@@ -84,7 +84,7 @@ impl RunPlan {
             resumes: false,
             detail: Detail::Kernels,
             looks_at_gradients: false,
-            brief: false,
+            peak_only: false,
             libraries: Libraries::NEWEST,
         }
     }
@@ -104,9 +104,9 @@ impl RunPlan {
 
     /// Whether backward does something else in the last layer than in those before it.
     fn last_differs(&self, training: &Training) -> bool {
-        // The fused norms write over the gradient that comes in, and the last norm's is no layer's.
+        // The fused norms write over the gradient that arrives, and the last norm's is no layer's.
         let fused = training.kernels != Kernels::Library;
-        // A reduction lets go of the input of the one before it, and before the last layer's there is none.
+        // A reduction frees the input of the one before it, and before the last layer's there is none.
         let strategy = self.world.parallel.strategy;
         fused || matches!(strategy, Parallelism::Fsdp2 | Parallelism::Hsdp)
     }

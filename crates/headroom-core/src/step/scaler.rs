@@ -23,7 +23,7 @@ impl GradScaler {
             }
             made
         });
-        loss.scale()
+        loss.mul_scalar()
     }
 
     /// `scaler.unscale_(optimizer)`: gradients are multiplied in place.

@@ -1,10 +1,10 @@
-//! What an optimizer's step does with gradients that tensor parallelism has left otherwise than their parameters lie.
+//! What an optimizer's step does with gradients whose placements differ from their parameters'.
 
 use std::rc::Rc;
 
 use crate::tape::{Param, Tape, Tensor};
 
-/// Gradients as the optimizer's operations take them: of a table that is split by rows each GPU has the whole gradient, and
+/// Gradients as the optimizer's operations take them: of a table that is split by rows each GPU has the full gradient, and
 /// copies its part (`redistribute_local_tensor` in torch/distributed/tensor/_redistribute.py).
 pub fn laid_out_as_parameters(tape: &Tape, params: &[Rc<Param>]) -> Vec<Tensor> {
     let is_whole = |param: &&Rc<Param>| {

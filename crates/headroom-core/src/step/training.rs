@@ -2,54 +2,47 @@
 
 use std::rc::Rc;
 
-use super::ddp::Ddp;
-use super::ema::Average;
-use super::hooks::Hooks;
 use super::optimizer::{self, OptimizerState};
 use super::pipeline::{self, Passes};
 use super::plan::{FEWEST_PASSES, MOST_PASSES};
 use super::scaler::GradScaler;
 use super::wrapper::{Pass, Wrapper};
 use super::{
-    Detail, ModelMode, Run, RunPlan, Turn, batch, clipping, evaluation, groups, one_by_one, plan,
-    redundancy, resume, tensor_parallel,
+    MicroBatchPass, Run, RunPlan, batch, clipping, evaluation, one_by_one, plan, resume,
+    tensor_parallel,
 };
-use crate::nets::{self, Cx, Env, Libraries, Model, Net, Output, Stage, Stages, construct};
+use crate::nets::{self, Cx, Model, Net, Output};
 use crate::parallel::schedule::Pipeline;
-use crate::parallel::{self, MegatronDdp, World};
-use crate::tape::{Category, DType, Folding, Machine, Param, Phase, Tape, Tensor};
-use headroom_scenario::{
-    Checkpointing, Compile, CompileMode, Data, LowPrecision, Objective, Optimizer, Parallelism,
-    Precision, Training,
-};
+use crate::tape::{Category, DType, Folding, Param, Phase, Tape, Tensor};
+use headroom_scenario::{Checkpointing, Compile, CompileMode, Data, Training};
 
 /// A model with all that trains it.
 pub struct TrainingLoop<'a> {
-    net: &'a dyn Net,
-    data: &'a Data,
-    training: &'a Training,
-    plan: RunPlan,
-    pipeline: Option<Pipeline>,
+    pub(super) net: &'a dyn Net,
+    pub(super) data: &'a Data,
+    pub(super) training: &'a Training,
+    pub(super) plan: RunPlan,
+    pub(super) pipeline: Option<Pipeline>,
     /// Micro-batches of a step that are run: the first of them, and the last.
-    passes: u64,
-    tape: Tape,
-    cx: Cx,
-    model: Model,
-    wrappers: Vec<Box<dyn Wrapper>>,
-    trainable: Vec<Rc<Param>>,
+    pub(super) passes: u64,
+    pub(super) tape: Tape,
+    pub(super) cx: Cx,
+    pub(super) model: Model,
+    pub(super) wrappers: Vec<Box<dyn Wrapper>>,
+    pub(super) trainable: Vec<Rc<Param>>,
     /// Those of them that this rank's optimizer has.
-    stepped: Vec<Rc<Param>>,
-    optimizer: OptimizerState,
-    scaler: Option<GradScaler>,
-    variables: Variables,
+    pub(super) stepped: Vec<Rc<Param>>,
+    pub(super) optimizer: OptimizerState,
+    pub(super) scaler: Option<GradScaler>,
+    pub(super) variables: Variables,
     /// What vLLM holds from step to step.
-    _vllm: Option<Tensor>,
+    pub(super) _vllm: Option<Tensor>,
 }
 
-/// What the script's variables hold from one iteration to the next, where it keeps outputs: each is freed when its name is
+/// Tensors that the script's local variables keep alive into the next iteration: each is freed when its name is
 /// bound again.
 #[derive(Default)]
-struct Variables {
+pub(super) struct Variables {
     outputs: Vec<Tensor>,
     loss: Option<Tensor>,
     graph: Vec<Tensor>,
@@ -57,114 +50,17 @@ struct Variables {
     gradient: Option<Tensor>,
 }
 
-/// Under ZeRO-3, TRL's trainers have checkpoints of a model with adapters re-enter (`use_reentrant` in dpo_trainer.py).
-fn reenters(training: &Training, world: &World) -> bool {
-    world.parallel.strategy == Parallelism::Zero3
-        && training.lora.is_some()
-        && training.task.objective != Objective::Pretraining
-}
-
 /// A micro-batch between its forward and its backward.
-struct Flight {
+struct InFlight {
     loss: Tensor,
     /// What nodes of its graph hold besides saved tensors.
     graph: Vec<Tensor>,
 }
 
 impl<'a> TrainingLoop<'a> {
-    /// Constructs the model and wraps it.
-    pub fn new(
-        net: &'a dyn Net,
-        data: &'a Data,
-        training: &'a Training,
-        machine: Machine,
-        plan: RunPlan,
-    ) -> Self {
-        let tape = Tape::new(Machine {
-            tunes: machine.tunes && !plan.warm,
-            ..machine
-        });
-        match plan.detail {
-            Detail::Memory => tape.leave_kernels_out(),
-            Detail::Kernels => {}
-            Detail::Tensors => tape.record_tensors(),
-        }
-        tape.evaluate(plan.mode == ModelMode::Eval);
-        if plan.dispatched {
-            tape.accumulate_out_of_place();
-        }
-        let megatrons = net.is_megatrons();
-        let wrapper: Rc<dyn parallel::Wrapper> = if megatrons {
-            Rc::new(MegatronDdp::new(plan.world))
-        } else {
-            plan.world.wrapper(&tape, training)
-        };
-        let libraries = Libraries {
-            // Megatron-Core recomputes by a function of its own, as `CheckpointFunction` does.
-            reentrant: plan.libraries.reentrant || megatrons || reenters(training, &plan.world),
-            ..plan.libraries
-        };
-        let pipeline = groups::pipeline(net, training, &plan);
-        let splits = pipeline.is_some_and(|pipeline| pipeline.splits_backward());
-        let alike = wrapper.folds() && !splits && !redundancy::is_partitioned(&plan.world);
-        let folding = if alike {
-            plan.folding
-        } else {
-            Folding::Nothing
-        };
-        let mut env = Env::new(training.clone(), libraries, folding).wrapped(wrapper);
-        env.tensor = groups::tensor(net, training, &plan.world);
-        env.context = groups::context(net, training, &plan.world);
-        env.brief = plan.brief;
-        env.experts = plan.world.mesh.expert.max(1).into();
-        if let Some(pipeline) = &pipeline {
-            let count = pipeline.all_stages() as u64;
-            let stage = |index| Stage {
-                index: index as u64,
-                count,
-            };
-            env.stages = Rc::new(Stages::new(pipeline.own_stages().map(stage).collect()));
-        }
-        let cx = Cx::new(tape.clone(), Rc::new(env));
-        let model = construct(net, &cx, data);
-        // Each pass is a forward and a backward, in the first step and in the second.
-        let passes = training.accumulation.clamp(1, FEWEST_PASSES);
-        tape.foresee(passes.saturating_mul(2 * u64::from(plan.steps.min(2))));
-        let vllm = (plan.vllm > 0 && !training.task.vllm_sleep)
-            .then(|| tape.setting_up(|| vllm(&tape, plan.vllm)));
-        let trains = cx.env.wrapper.trains();
-        let mut wrappers = if trains {
-            wrappers(training, &plan, megatrons)
-        } else {
-            Vec::new()
-        };
-        for wrapper in &mut wrappers {
-            wrapper.wrap(&model);
-        }
-        let trainable: Vec<_> = model.trainable().filter(|_| trains).cloned().collect();
-        Self {
-            net,
-            data,
-            training,
-            plan,
-            pipeline,
-            passes: training.accumulation.clamp(1, plan.passes),
-            tape,
-            cx,
-            wrappers,
-            stepped: redundancy::of_this_rank(&plan.world, trainable.clone()),
-            trainable,
-            model,
-            optimizer: OptimizerState::new(stepped_by(training), plan.warm),
-            scaler: (training.precision == Precision::AmpFp16).then(GradScaler::default),
-            variables: Variables::default(),
-            _vllm: vllm,
-        }
-    }
-
-    /// Whether the run asks for more than it may do: its steps are then not worth running.
+    /// Whether the run exceeds its budget: its steps are then not run.
     pub fn exceeds_budget(&self) -> bool {
-        self.tape.spent()
+        self.tape.is_over_budget()
     }
 
     /// Records a step that does what the one before it did without running it. Never the first two, for the first makes what
@@ -178,14 +74,14 @@ impl<'a> TrainingLoop<'a> {
     }
 
     /// Whether nothing around the model does at one micro-batch what it does not at another between the first and the last.
-    fn passes_are_alike(&self) -> bool {
+    fn passes_are_equal(&self) -> bool {
         self.cx.env.wrapper.repeats() && self.wrappers.iter().all(|wrapper| wrapper.repeats())
     }
 
     /// Records a micro-batch that does what the one before it did, which began with this phase, without running it. The first
     /// makes the gradients and the last completes them; what is in between adds to them.
     fn repeats_pass(&self, began: usize) -> bool {
-        self.passes_are_alike() && self.tape.repeat_phases(began)
+        self.passes_are_equal() && self.tape.repeat_phases(began)
     }
 
     /// One step: the passes of its micro-batches, and the update of the weights.
@@ -194,7 +90,7 @@ impl<'a> TrainingLoop<'a> {
         if self.plan.vllm > 0 && self.training.task.vllm_sleep {
             // It wakes to sample, and sleeps while the model is trained.
             let wake = || drop(vllm(&self.tape, self.plan.vllm));
-            self.tape.during(Phase::Generation, wake);
+            self.tape.with_phase(Phase::Generation, wake);
         }
         self.net.before_step(&self.cx, self.data);
         if !self.training.task.objective.trains() {
@@ -208,12 +104,12 @@ impl<'a> TrainingLoop<'a> {
                 cx: &self.cx,
                 step,
                 keeps_outputs: self.training.keep_outputs,
-                keeps_sent: !self.net.is_megatrons(),
+                keeps_sent: !self.net.is_megatron_core(),
             };
             pipeline::run(passes, pipeline, &batches);
             return self.update(step);
         }
-        let mut flights: Vec<Option<Flight>> = batches.iter().map(|_| None).collect();
+        let mut flights: Vec<Option<InFlight>> = batches.iter().map(|_| None).collect();
         let mut before_second = 0;
         let mut pass_began = 0;
         for turn in one_by_one(batches.len()) {
@@ -221,28 +117,28 @@ impl<'a> TrainingLoop<'a> {
                 return;
             }
             match turn {
-                Turn::Forward(place) | Turn::Backward(place)
+                MicroBatchPass::Forward(place) | MicroBatchPass::Backward(place)
                     if !self.is_run(place, batches.len()) => {}
-                Turn::Forward(place)
+                MicroBatchPass::Forward(place)
                     if place > 1 && place + 1 < batches.len() && self.repeats_pass(pass_began) =>
                 {
                     pass_began = self.tape.phases() - (self.tape.phases() - pass_began) / 2;
                 }
-                Turn::Forward(place) => {
+                MicroBatchPass::Forward(place) => {
                     pass_began = self.tape.phases();
                     if place == 1 {
-                        before_second = self.tape.made();
+                        before_second = self.tape.tensors_created();
                     }
                     if let Some((batch, flight)) = batches.get(place).zip(flights.get_mut(place)) {
                         *flight = Some(self.forward(Pass::of(step, place, batches.len()), batch));
                     }
                 }
-                Turn::Backward(place) => {
+                MicroBatchPass::Backward(place) => {
                     if let Some(flight) = flights.get_mut(place).and_then(Option::take) {
                         self.backward(Pass::of(step, place, batches.len()), flight);
                     }
                     if (step, place) == (0, 1) {
-                        let further = self.tape.made() - before_second;
+                        let further = self.tape.tensors_created() - before_second;
                         self.run_what_is_affordable(further, pass_began);
                     }
                 }
@@ -257,7 +153,7 @@ impl<'a> TrainingLoop<'a> {
         }
     }
 
-    /// Whether the micro-batch at `place` of so many is run.
+    /// Whether the micro-batch at `place` of `count` is run.
     fn is_run(&self, place: usize, count: usize) -> bool {
         (place as u64) + 1 < self.passes || place + 1 == count
     }
@@ -265,12 +161,12 @@ impl<'a> TrainingLoop<'a> {
     /// After two micro-batches of the first step: leaves out what the budget does not allow, where a further one makes so many
     /// tensors. From the second on they are equal, but for what the last one completes.
     fn run_what_is_affordable(&mut self, further: u64, second: usize) {
-        if self.passes_are_alike() && self.tape.could_repeat(second) {
+        if self.passes_are_equal() && self.tape.could_repeat(second) {
             // Those in between are copied, which makes none.
             return;
         }
         let steps = u64::from(self.plan.steps.max(1));
-        let all = self.tape.may_make().saturating_add(2 * further);
+        let all = self.tape.tensors_left().saturating_add(2 * further);
         // A tenth of it is for the optimizer.
         let affordable = (all - all / 10) / further.saturating_mul(steps).max(1);
         self.passes = affordable
@@ -292,14 +188,14 @@ impl<'a> TrainingLoop<'a> {
         let first = batches.first().filter(|_| accumulation > MOST_PASSES);
         let waiting = first.map(|first| {
             let bytes: u64 = first.iter().map(Tensor::bytes).fold(0, u64::saturating_add);
-            let loads = self.cx.env.wrapper.loads();
+            let loads = self.cx.env.wrapper.ranks_loaded_here();
             let rest = bytes.saturating_mul(loads * (accumulation - MOST_PASSES));
             self.tape.empty("inputs", [rest], DType::U8)
         });
         (batches, waiting)
     }
 
-    fn forward(&mut self, pass: Pass, batch: &[Tensor]) -> Flight {
+    fn forward(&mut self, pass: Pass, batch: &[Tensor]) -> InFlight {
         self.tape.mark(pass.step, Phase::Forward);
         self.cx.env.wrapper.before_pass(pass.last);
         for wrapper in &mut self.wrappers {
@@ -321,7 +217,7 @@ impl<'a> TrainingLoop<'a> {
             drop(held);
         }
         if self.training.accumulation > 1 {
-            loss = loss.scale();
+            loss = loss.mul_scalar();
         }
         if let Some(scaler) = &mut self.scaler {
             loss = scaler.scale(&self.tape, &loss);
@@ -330,13 +226,13 @@ impl<'a> TrainingLoop<'a> {
         if pass.first && self.training.zero_late {
             self.zero_grad();
         }
-        Flight {
+        InFlight {
             loss,
             graph: self.tape.take_graph(),
         }
     }
 
-    /// What a prepared model returns: all of it is cast before any is dropped.
+    /// Model outputs as accelerate returns them (`convert_outputs_to_fp32`): all are cast before any is freed.
     fn returned(&self, held: Vec<Tensor>) -> Vec<Tensor> {
         if !self.plan.world.returns_fp32(self.training.precision) {
             return held;
@@ -348,8 +244,8 @@ impl<'a> TrainingLoop<'a> {
         held.iter().map(in_fp32).collect()
     }
 
-    fn backward(&mut self, pass: Pass, flight: Flight) {
-        let Flight { loss, mut graph } = flight;
+    fn backward(&mut self, pass: Pass, flight: InFlight) {
+        let InFlight { loss, mut graph } = flight;
         self.tape.mark(pass.step, Phase::Backward);
         for wrapper in &mut self.wrappers {
             wrapper.before_backward(pass);
@@ -374,7 +270,7 @@ impl<'a> TrainingLoop<'a> {
         }
     }
 
-    /// Unscaling, clipping, the optimizer, the scaler, averages, and gradients let go.
+    /// Unscale, clip, optimizer step, scaler update, EMA, zero_grad.
     fn update(&mut self, step: u32) {
         self.tape.mark(step, Phase::Optimizer);
         if let Some(scaler) = &mut self.scaler {
@@ -412,7 +308,7 @@ impl<'a> TrainingLoop<'a> {
             return;
         }
         for param in &self.trainable {
-            if self.optimizer.takes(param) {
+            if self.optimizer.steps(param) {
                 param.grad.take();
             }
         }
@@ -446,60 +342,36 @@ impl<'a> TrainingLoop<'a> {
             pinned: cx.env.wrapper.pinned(),
             bytes: nets::bytes(model.parameters()),
             trainable_bytes: nets::bytes(model.trainable()),
-            tensor_parallel: cx.env.tensor.group,
-            context_parallel: cx.env.context.group,
-            expert_parallel: if cx.env.divides_experts.get() {
-                cx.env.experts
+            tensor_parallel: cx.env.groups.tensor.group,
+            context_parallel: cx.env.groups.context.group,
+            expert_parallel: if cx.env.shared.divides_experts.get() {
+                cx.env.groups.experts
             } else {
                 1
             },
             pipeline_parallel: pipeline.map_or(1, |pipeline| pipeline.ranks as u32),
-            like_layers: cx.env.folding != Folding::Nothing && cx.env.stages.have_like_layers(),
+            like_layers: cx.env.folding != Folding::Nothing
+                && cx.env.groups.stages.have_like_layers(),
             trace: tape.finish(),
         }
     }
 }
 
 /// The memory that vLLM takes for its weights and its cache.
-fn vllm(tape: &Tape, bytes: u64) -> Tensor {
+pub(super) fn vllm(tape: &Tape, bytes: u64) -> Tensor {
     let memory = tape.empty("vllm", [bytes], DType::U8);
     memory.set_category(Category::Buffers);
     memory
-}
-
-/// What a run puts around its model, in the order in which it does.
-fn wrappers(training: &Training, plan: &RunPlan, megatrons: bool) -> Vec<Box<dyn Wrapper>> {
-    let mut all: Vec<Box<dyn Wrapper>> = Vec::new();
-    if let Some(hooks) = Hooks::of(training, plan.warm) {
-        all.push(Box::new(hooks));
-    }
-    if let Some(ddp) = Ddp::of(&plan.world).filter(|_| !megatrons) {
-        all.push(Box::new(ddp));
-    }
-    if training.ema {
-        all.push(Box::new(Average::new(training.ema_on_host)));
-    }
-    all
-}
-
-/// The optimizer's implementation. Lists are not stepped where weights are of a class of their own, as torchao's are
-/// (`_default_to_fused_or_foreach` in torch/optim/optimizer.py).
-const fn stepped_by(training: &Training) -> Optimizer {
-    match (training.low_precision, training.optimizer) {
-        (
-            LowPrecision::Int8Mixed | LowPrecision::BitNet | LowPrecision::MxFp8,
-            Optimizer::AdamW,
-        ) => Optimizer::AdamWLoop,
-        (_, optimizer) => optimizer,
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::nets::{self, Sizes};
+    use crate::parallel::World;
+    use crate::tape::Machine;
     use headroom_catalog as catalog;
-    use headroom_scenario::{Lora, Optimizer, Quantization, presets};
+    use headroom_scenario::{Lora, Optimizer, Parallelism, Quantization, presets};
 
     /// The first step declares no parameter that the constructed model has not.
     #[track_caller]

@@ -2,15 +2,20 @@
 
 /// One pass of a micro-batch, by its place in the step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum MicroBatchPass {
     Forward(usize),
     Backward(usize),
 }
 
 /// The turns of a step on one GPU: each micro-batch forward and at once backward. Accumulated gradients are the case of more
 /// than one.
-pub fn one_by_one(micro_batches: usize) -> impl Iterator<Item = Turn> {
-    (0..micro_batches).flat_map(|place| [Turn::Forward(place), Turn::Backward(place)])
+pub fn one_by_one(micro_batches: usize) -> impl Iterator<Item = MicroBatchPass> {
+    (0..micro_batches).flat_map(|place| {
+        [
+            MicroBatchPass::Forward(place),
+            MicroBatchPass::Backward(place),
+        ]
+    })
 }
 
 #[cfg(test)]
@@ -18,9 +23,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_micro_batch_is_through_before_the_next() {
-        use Turn::{Backward, Forward};
-        let turns: Vec<Turn> = one_by_one(2).collect();
+    fn a_micro_batch_finishes_before_the_next() {
+        use MicroBatchPass::{Backward, Forward};
+        let turns: Vec<MicroBatchPass> = one_by_one(2).collect();
         assert_eq!(turns, [Forward(0), Backward(0), Forward(1), Backward(1)]);
     }
 }

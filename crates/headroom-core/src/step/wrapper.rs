@@ -1,17 +1,17 @@
-//! What is put around a model between its construction and its first pass.
+//! Wrappers applied to a model between its construction and its first pass.
 
 use crate::nets::Model;
 
 /// Something around a model: memory of its own, hooks on the parameters, and what it does at the model's passes.
 pub trait Wrapper {
-    /// Is put around the model, before its first pass.
+    /// Wraps the model before its first pass.
     fn wrap(&mut self, model: &Model);
 
     fn before_forward(&mut self, _model: &Model, _pass: Pass) {}
 
     fn before_backward(&mut self, _pass: Pass) {}
 
-    /// Once the optimizer has stepped, before gradients are let go.
+    /// Once the optimizer has stepped, before gradients are freed.
     fn after_step(&mut self, _model: &Model) {}
 
     /// Whether a step does what the one before it did, from the third on.

@@ -8,8 +8,8 @@ use super::{Category, DType, Tensor};
 
 impl Tensor {
     /// The tensor as an operation of the `lower_precision_fp` list takes it.
-    pub fn lowered(&self) -> Tensor {
-        match self.core().mode.get().autocast {
+    pub fn autocast(&self) -> Tensor {
+        match self.core().ambient.mode.get().autocast {
             Some(low)
                 if self.dtype().is_floating()
                     && self.dtype() != DType::F64
@@ -23,12 +23,12 @@ impl Tensor {
 
     /// The tensor as `torch.einsum` takes it: cast before it is laid out for a batched product.
     pub fn for_einsum(&self) -> Tensor {
-        self.lowered()
+        self.autocast()
     }
 
     /// The tensor as an operation of the `fp32` list takes it.
-    pub(in crate::tape) fn raised(&self) -> Tensor {
-        match self.core().mode.get().autocast {
+    pub(in crate::tape) fn autocast_to_fp32(&self) -> Tensor {
+        match self.core().ambient.mode.get().autocast {
             Some(_) if self.dtype().is_half() => self.to(DType::F32),
             _ => self.clone(),
         }
@@ -44,6 +44,7 @@ impl Tensor {
         };
         let core = self.core();
         let found = core
+            .autograd
             .cast_cache
             .borrow()
             .iter()
@@ -53,7 +54,8 @@ impl Tensor {
             let cast = self.to(low);
             cast.set_category(Category::AutocastCopies);
             // Without a graph nothing else holds the leaf between two uses of a weight.
-            core.cast_cache
+            core.autograd
+                .cast_cache
                 .borrow_mut()
                 .push((leaf.clone(), cast.clone()));
             cast

@@ -1,15 +1,6 @@
 //! What a node does in backward, and how long its incoming gradient lives.
 
-use smallvec::SmallVec;
-
-use super::Tensor;
-
-/// Gradients of a node's outputs or of its inputs; `None` where there is none.
-pub type Grads = SmallVec<[Option<Tensor>; 4]>;
-
-/// A node's backward: from gradients of its outputs to gradients of its inputs. It runs once; its captures are freed when
-/// it returns.
-pub type Backward = Box<dyn FnOnce(Grads) -> Grads>;
+use super::{Backward, Grads, Tensor};
 
 /// The list a backward returns.
 pub fn grads<const N: usize>(all: [Option<Tensor>; N]) -> Grads {

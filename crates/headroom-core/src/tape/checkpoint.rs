@@ -8,8 +8,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::compile::{Packed, Remade};
-use super::{Category, Core, DType, Kept, Mode, Param, Saved, Tape, Tensor};
+use super::core::{Holder, SavedTensorHook, SelectableOp, Selection, Unpack};
+use super::{Category, Core, DType, Mode, Param, Saved, Tape, Tensor};
 
 /// A segment's function: inputs to outputs.
 pub type Segment = dyn Fn(&[Tensor]) -> Vec<Tensor>;
@@ -27,54 +27,6 @@ pub enum SavePolicy {
     HalfProducts,
 }
 
-/// An operation that a [`SavePolicy`] may name.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::tape) enum SelectableOp {
-    Attention,
-    Product,
-    /// A collective, which would have to be sent again.
-    ReduceScatter,
-}
-
-/// Where a saved tensor is.
-pub(in crate::tape) enum Holder {
-    Kept(Kept),
-    /// A tensor that a checkpointed segment saved.
-    Place(Rc<Place>),
-    /// On the host; unpacking copies it to the device.
-    Host(Tensor, Rc<Core>),
-    /// A compiled backward computes it again.
-    Remade(Remade),
-}
-
-impl Holder {
-    pub(in crate::tape) fn unpack(&self) -> Tensor {
-        match self {
-            Self::Kept(kept) => {
-                let tensor = kept.tensor();
-                tensor.core().note_read(&tensor);
-                tensor
-            }
-            Self::Remade(remade) => remade.tensor(),
-            Self::Place(place) => place.frame.unpack(place.at),
-            Self::Host(like, core) => {
-                let tape = Tape(core.clone());
-                tape.kernel("load_from_cpu", like.dtype(), 0.0, like.bytes() as f64);
-                tape.empty_as("to(device)", *like.layout(), like.dtype())
-            }
-        }
-    }
-}
-
-/// What happens to tensors that are saved while it is active.
-#[derive(Clone)]
-pub(in crate::tape) enum SavedTensorHook {
-    Checkpoint(Rc<Frame>),
-    Recompute(Rc<Frame>),
-    /// `torch.autograd.graph.save_on_cpu`.
-    Offload,
-}
-
 /// The inputs of a segment, for its recomputation (`save_inputs`). Under hooks they are saved tensors too, hence placeholders inside
 /// another checkpointed segment and copies on the host where those go, each with its `requires_grad`.
 enum Inputs {
@@ -84,7 +36,7 @@ enum Inputs {
 
 impl Inputs {
     fn of(core: &Rc<Core>, inputs: &[Tensor]) -> Self {
-        if core.hooks.borrow().is_empty() {
+        if core.autograd.hooks.borrow().is_empty() {
             return Self::Held(inputs.to_vec());
         }
         let saved = inputs
@@ -109,25 +61,24 @@ impl Inputs {
     }
 }
 
-/// What stands for the n-th tensor that a checkpointed segment saved (`_Holder`).
-pub(in crate::tape) struct Place {
+/// The placeholder of the n-th tensor that a checkpointed segment saved (`_Holder`).
+struct Placeholder {
     frame: Rc<Frame>,
     at: usize,
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        if self.frame.several_backwards {
-            self.frame.let_go(self.at);
-        }
+impl Unpack for Placeholder {
+    fn unpack(&self) -> Tensor {
+        self.frame.unpack(self.at)
     }
 }
 
-/// Something that a node has saved.
-#[expect(dead_code, reason = "it is kept, not read")]
-pub(in crate::tape) enum Retained {
-    Tensor(Kept),
-    Place(Rc<Place>),
+impl Drop for Placeholder {
+    fn drop(&mut self) {
+        if self.frame.several_backwards {
+            self.frame.drop_recomputed(self.at);
+        }
+    }
 }
 
 /// The tensors that one backward has recomputed, until each is unpacked.
@@ -144,7 +95,7 @@ fn recomputed_by(all: &mut Vec<(u64, Recomputed)>, backward: u64) -> &mut Recomp
 }
 
 /// One run of a checkpointed segment.
-pub(in crate::tape) struct Frame {
+struct Frame {
     core: Rc<Core>,
     segment: Rc<Segment>,
     inputs: Inputs,
@@ -161,64 +112,119 @@ pub(in crate::tape) struct Frame {
     several_backwards: bool,
     /// By the backward that recomputed them.
     recomputed: RefCell<Vec<(u64, Recomputed)>>,
-    /// Places that nothing stands for any more: they are recomputed and not kept.
+    /// Placeholders dropped since: their tensors are recomputed and not kept.
     gone: RefCell<Vec<usize>>,
 }
 
-impl Core {
-    pub(in crate::tape) fn pack(self: &Rc<Self>, tensor: &Tensor) -> Saved {
-        let hook = self.hooks.borrow().last().cloned();
-        Saved(match hook {
-            None => {
-                self.record_saved(tensor);
-                self.keep_for_split(|| Retained::Tensor(tensor.kept()));
-                match self.pack_compiled(tensor) {
-                    Packed::AsItIs => Holder::Kept(tensor.kept()),
-                    Packed::Remade(remade) => Holder::Remade(remade),
-                }
-            }
-            Some(SavedTensorHook::Checkpoint(frame)) => {
-                let at = frame.saved.get();
-                frame.saved.set(at + 1);
-                let place = Rc::new(Place { frame, at });
-                self.keep_for_split(|| Retained::Place(place.clone()));
-                Holder::Place(place)
-            }
-            Some(SavedTensorHook::Recompute(frame)) => {
-                let kept = match self.pack_compiled(tensor) {
-                    Packed::AsItIs => tensor.detach(),
-                    Packed::Remade(remade) => remade.put_off(),
-                };
-                let mut recomputed = frame.recomputed.borrow_mut();
-                let list = recomputed_by(&mut recomputed, frame.backward());
-                let gone = frame.gone.borrow().contains(&list.len());
-                list.push((!gone).then(|| kept.clone()));
-                let done = list.len() >= frame.saved.get();
-                drop(recomputed);
-                self.record_saved(tensor);
-                if done {
-                    // PyTorch raises here to leave the segment; we let it run on without recording.
-                    self.stopped.set(true);
-                }
-                Holder::Kept(kept.kept())
-            }
-            Some(SavedTensorHook::Offload) if tensor.is_leaf_param() => Holder::Kept(tensor.kept()),
-            Some(SavedTensorHook::Offload) => {
-                let op = "save_on_cpu";
-                let (layout, dtype) = (*tensor.layout(), tensor.dtype());
-                let shadow = self.tensor(op, 0, layout, dtype, Category::Activations);
-                Tape(self.clone()).kernel(op, dtype, 0.0, shadow.bytes() as f64);
-                Holder::Host(shadow, self.clone())
-            }
-        })
+/// The hook of a segment's forward.
+struct Forward(Rc<Frame>);
+
+impl SavedTensorHook for Forward {
+    fn pack(&self, tensor: &Tensor) -> Holder {
+        let frame = &self.0;
+        let at = frame.saved.get();
+        frame.saved.set(at + 1);
+        let placeholder = Rc::new(Placeholder {
+            frame: frame.clone(),
+            at,
+        });
+        let core = tensor.core();
+        core.keep_for_split(|| Holder::Packed(placeholder.clone()));
+        Holder::Packed(placeholder)
+    }
+
+    fn recomputes(&self) -> bool {
+        true
+    }
+
+    fn select(&self, op: SelectableOp) -> Selection {
+        if self.0.saves(op, false) {
+            Selection::RunAndStore
+        } else {
+            Selection::Run
+        }
+    }
+
+    fn store(&self, results: &[Tensor]) {
+        let mut kept = self.0.kept.borrow_mut();
+        kept.extend(results.iter().map(Tensor::detach));
+    }
+}
+
+/// The hook of its recomputation.
+struct Recompute(Rc<Frame>);
+
+impl SavedTensorHook for Recompute {
+    fn pack(&self, tensor: &Tensor) -> Holder {
+        let (frame, core) = (&self.0, tensor.core());
+        let kept = match core.pack_compiled(tensor) {
+            None => tensor.detach(),
+            Some(recomputed) => recomputed.deferred(),
+        };
+        let mut recomputed = frame.recomputed.borrow_mut();
+        let list = recomputed_by(&mut recomputed, frame.backward());
+        let gone = frame.gone.borrow().contains(&list.len());
+        list.push((!gone).then(|| kept.clone()));
+        let done = list.len() >= frame.saved.get();
+        drop(recomputed);
+        core.record_saved(tensor);
+        if done {
+            // PyTorch raises here to leave the segment; we let it run on without recording.
+            core.ambient.stopped.set(true);
+        }
+        Holder::Saved(kept.saved_variable())
+    }
+
+    fn select(&self, op: SelectableOp) -> Selection {
+        if self.0.saves(op, true) {
+            Selection::Load
+        } else {
+            Selection::Run
+        }
+    }
+
+    fn load(&self, count: usize) -> Vec<Tensor> {
+        let mut kept = self.0.kept.borrow_mut();
+        let count = count.min(kept.len());
+        kept.drain(..count).collect()
+    }
+}
+
+/// `torch.autograd.graph.save_on_cpu`.
+struct Offload;
+
+/// A tensor on the host.
+struct OnHost(Tensor);
+
+impl SavedTensorHook for Offload {
+    fn pack(&self, tensor: &Tensor) -> Holder {
+        if tensor.is_leaf_param() {
+            return Holder::Saved(tensor.saved_variable());
+        }
+        let op = "save_on_cpu";
+        let (layout, dtype) = (*tensor.layout(), tensor.dtype());
+        let core = tensor.core();
+        let shadow = core.tensor(op, 0, layout, dtype, Category::Activations);
+        Tape(core.clone()).kernel(op, dtype, 0.0, shadow.bytes() as f64);
+        Holder::Packed(Rc::new(OnHost(shadow)))
+    }
+}
+
+impl Unpack for OnHost {
+    /// Copies it to the device.
+    fn unpack(&self) -> Tensor {
+        let OnHost(like) = self;
+        let tape = like.tape();
+        tape.kernel("load_from_cpu", like.dtype(), 0.0, like.bytes() as f64);
+        tape.empty_as("to(device)", *like.layout(), like.dtype())
     }
 }
 
 impl Core {
     /// Whether a checkpointed segment runs.
     pub(in crate::tape) fn checkpoints(&self) -> bool {
-        let hooks = self.hooks.borrow();
-        matches!(hooks.last(), Some(SavedTensorHook::Checkpoint(_)))
+        let hooks = self.autograd.hooks.borrow();
+        hooks.last().is_some_and(|hook| hook.recomputes())
     }
 
     /// Runs an operation, or takes its results from what the segment being recomputed has saved.
@@ -227,30 +233,18 @@ impl Core {
         op: SelectableOp,
         run: impl FnOnce() -> [Tensor; N],
     ) -> [Tensor; N] {
-        let (frame, recomputing) = match self.hooks.borrow().last() {
-            Some(SavedTensorHook::Checkpoint(frame)) if frame.policy != SavePolicy::Nothing => {
-                (frame.clone(), false)
+        let hook = self.autograd.hooks.borrow().last().cloned();
+        let Some(hook) = hook else { return run() };
+        match hook.select(op) {
+            _ if self.ambient.stopped.get() => run(),
+            Selection::Run => run(),
+            Selection::Load => hook.load(N).try_into().unwrap_or_else(|_| run()),
+            Selection::RunAndStore => {
+                let results = run();
+                hook.store(&results);
+                results
             }
-            Some(SavedTensorHook::Recompute(frame)) if frame.policy != SavePolicy::Nothing => {
-                (frame.clone(), true)
-            }
-            _ => return run(),
-        };
-        if !frame.saves(op, recomputing) || self.stopped.get() {
-            return run();
         }
-        if recomputing {
-            let mut kept = frame.kept.borrow_mut();
-            let some = N.min(kept.len());
-            let results: Vec<Tensor> = kept.drain(..some).collect();
-            return results.try_into().unwrap_or_else(|_| run());
-        }
-        let results = run();
-        frame
-            .kept
-            .borrow_mut()
-            .extend(results.iter().map(Tensor::detach));
-        results
     }
 }
 
@@ -291,8 +285,8 @@ impl Frame {
         }
     }
 
-    /// Nothing stands for a place any more: what was recomputed for it goes.
-    fn let_go(&self, place: usize) {
+    /// A placeholder is dropped: frees what was recomputed for it.
+    fn drop_recomputed(&self, place: usize) {
         self.gone.borrow_mut().push(place);
         let mut all = self.recomputed.borrow_mut();
         let lists = all.iter_mut();
@@ -305,7 +299,7 @@ impl Frame {
     fn recompute(self: &Rc<Self>) {
         let tape = Tape(self.core.clone());
         let inputs = self.inputs.unpack();
-        let hook = SavedTensorHook::Recompute(self.clone());
+        let hook = Rc::new(Recompute(self.clone()));
         // The recomputed graph is only made to be dropped.
         let run = || {
             if self.compiled {
@@ -335,7 +329,7 @@ impl Tape {
         inputs: Vec<Tensor>,
         segment: impl Fn(&[Tensor]) -> Vec<Tensor> + 'static,
     ) -> Vec<Tensor> {
-        if !self.0.mode.get().grad {
+        if !self.0.ambient.mode.get().grad {
             return segment(&inputs);
         }
         for input in &inputs {
@@ -355,18 +349,18 @@ impl Tape {
             recomputed: RefCell::default(),
             gone: RefCell::default(),
         });
-        let hook = SavedTensorHook::Checkpoint(frame.clone());
+        let hook = Rc::new(Forward(frame.clone()));
         self.with_saved_tensor_hook(hook, || (frame.segment)(&inputs))
     }
 
     /// `torch.utils.checkpoint.checkpoint(segment, *inputs, use_reentrant=True)` (`CheckpointFunction`): forward without a
-    /// graph; backward runs the segment again, whole, and an engine inside the engine.
+    /// graph; backward reruns the complete segment, and an engine inside the engine.
     pub fn checkpoint_reentrant(
         &self,
         inputs: Vec<Tensor>,
         segment: impl Fn(&[Tensor]) -> Vec<Tensor> + 'static,
     ) -> Vec<Tensor> {
-        if !self.0.mode.get().grad {
+        if !self.0.ambient.mode.get().grad {
             return segment(&inputs);
         }
         let outputs = self.no_grad(|| segment(&inputs));
@@ -417,11 +411,11 @@ impl Tape {
 
     /// Whether PyTorch would have left this code by an exception: the recomputation has saved everything it needs.
     pub fn stopped(&self) -> bool {
-        self.0.stopped.get()
+        self.0.ambient.stopped.get()
     }
 
     /// Runs `body` with `torch.autograd.graph.save_on_cpu()` in force.
     pub fn offloading<T>(&self, body: impl FnOnce() -> T) -> T {
-        self.with_saved_tensor_hook(SavedTensorHook::Offload, body)
+        self.with_saved_tensor_hook(Rc::new(Offload), body)
     }
 }

@@ -22,14 +22,14 @@ impl Tape {
         let Some(storage) = param.storage() else {
             return;
         };
-        let mut injected = self.0.injected.borrow_mut();
+        let mut injected = self.0.construction.injected.borrow_mut();
         if let Err(at) = injected.binary_search_by_key(&storage, |(storage, _)| *storage) {
             injected.insert(at, (storage, first));
         }
     }
 
     /// Finishes the construction of a model. Weights of four dimensions, which constructors make contiguous, are copied to
-    /// channels last one after the other where the run asks for it; then injected parameters are allocated and cast.
+    /// channels last one after the other where the run requests it; then injected parameters are allocated and cast.
     pub fn finish_construction(&self, params: &[Rc<Param>], channels_last: bool) {
         let mut trace = self.0.trace.borrow_mut();
         if channels_last {
@@ -37,7 +37,7 @@ impl Tape {
                 |param: &Param, _| (param.data.shape().len() == 4).then(|| param.data.bytes());
             trace.reallocate(&converted(params, &before));
         }
-        let injected = self.0.injected.borrow();
+        let injected = self.0.construction.injected.borrow();
         if injected.is_empty() {
             return;
         }

@@ -10,54 +10,19 @@ use std::rc::Rc;
 
 use smallvec::SmallVec;
 
+use super::core::Node;
+pub use super::row::Fold;
+use super::row::{Open, Position};
 use super::trace::Group;
-use super::{Scope, Tape, Tensor};
-
-/// How much of a row of equal layers is folded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Folding {
-    /// Each layer is run by itself.
-    Nothing,
-    /// The layers between the first and the last.
-    Between,
-    /// All from the second on.
-    FromSecond,
-}
-
-impl Folding {
-    /// The next weaker folding, to try after a broken trace.
-    pub const fn less(self) -> Option<Self> {
-        match self {
-            Self::FromSecond => Some(Self::Between),
-            Self::Between => Some(Self::Nothing),
-            Self::Nothing => None,
-        }
-    }
-}
-
-/// What folding needs to know of a graph node.
-pub(in crate::tape) trait InRow {
-    /// The folded row it belongs to.
-    fn row(&self) -> Option<Fold>;
-    /// Reads the gradients that have been added to its input buffer.
-    fn buffered<T>(&self, read: impl FnOnce(&[Option<Tensor>]) -> T) -> T;
-}
+use super::{Tape, Tensor};
 
 /// The border between a folded row and its neighbours, as the engine sees it.
-pub(in crate::tape) struct Border<N> {
+#[derive(Default)]
+pub(in crate::tape) struct Border {
     /// Nodes outside the row that its gradients flow to.
-    pub touched: Vec<Rc<N>>,
+    pub touched: Vec<Rc<Node>>,
     /// The gradients that had arrived when the row was entered.
     arrived: SmallVec<[Flowing; 2]>,
-}
-
-impl<N> Default for Border<N> {
-    fn default() -> Self {
-        Self {
-            touched: Vec::new(),
-            arrived: SmallVec::new(),
-        }
-    }
 }
 
 /// What decides whether a gradient is accumulated in place or out of place.
@@ -68,56 +33,18 @@ struct Flowing {
 }
 
 impl Flowing {
-    fn at(node: &impl InRow) -> SmallVec<[(u32, Self); 2]> {
+    fn at(node: &Node) -> SmallVec<[(u32, Self); 2]> {
         let of = |tensor: &Tensor| {
             let alone = tensor.is_sole_owner() && tensor.is_dense();
             let bytes = tensor.bytes();
             tensor.storage_id().map(|id| (id, Self { bytes, alone }))
         };
-        node.buffered(|all| all.iter().flatten().filter_map(of).collect())
-    }
-}
-
-/// The group being recorded, if any.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::tape) struct Open(Option<Position>);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Position {
-    fold: Fold,
-    event: usize,
-    setup: usize,
-    storage: usize,
-    scope: usize,
-}
-
-/// The id of one folded row, which its nodes and parameters carry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fold {
-    id: NonZeroU32,
-    times: u32,
-    /// How many layers make one repeat.
-    period: u32,
-}
-
-impl Fold {
-    pub const fn times(self) -> u32 {
-        self.times
-    }
-}
-
-impl Open {
-    pub(in crate::tape) fn fold(self) -> Option<Fold> {
-        self.0.map(|mark| mark.fold)
-    }
-    pub(in crate::tape) fn times(self) -> u32 {
-        self.0.map_or(1, |mark| mark.fold.times)
-    }
-    /// How many modules a scope inside `parent` stands for: the layers themselves, not what they hold.
-    pub(in crate::tape) fn times_of(self, parent: Scope) -> u32 {
-        self.0
-            .filter(|mark| (parent.0 as usize) < mark.scope)
-            .map_or(1, |mark| (mark.fold.times - 1) * mark.fold.period + 1)
+        node.buffer
+            .borrow()
+            .iter()
+            .flatten()
+            .filter_map(of)
+            .collect()
     }
 }
 
@@ -186,12 +113,12 @@ impl Tape {
     }
 
     /// The engine enters a node: groups open and close with the row the node belongs to.
-    pub(in crate::tape) fn enter_fold<N: InRow>(&self, node: &N, border: &mut Border<N>) {
-        if self.0.open.get().fold() == node.row() {
+    pub(in crate::tape) fn enter_fold(&self, node: &Node, border: &mut Border) {
+        if self.0.open.get().fold() == node.fold {
             return;
         }
         self.leave_fold(border);
-        if let Some(fold) = node.row() {
+        if let Some(fold) = node.fold {
             border.arrived = Flowing::at(node)
                 .into_iter()
                 .map(|(_, gradient)| gradient)
@@ -201,14 +128,14 @@ impl Tape {
     }
 
     /// The engine leaves a row, if it is in one: the gradients waiting beyond its border are what it passes on.
-    pub(in crate::tape) fn leave_fold<N: InRow>(&self, border: &mut Border<N>) {
+    pub(in crate::tape) fn leave_fold(&self, border: &mut Border) {
         if self.0.open.get().fold().is_none() {
             return;
         }
         let flowing: SmallVec<[(u32, Flowing); 4]> = border
             .touched
             .drain(..)
-            .flat_map(|node| Flowing::at(&*node))
+            .flat_map(|node| Flowing::at(&node))
             .collect();
         // If a repeat receives something other than what it passes on, the repeats are not equal.
         let alike = border

@@ -15,15 +15,15 @@ impl Tape {
             self.workspace("cublas", bytes);
             return;
         }
-        if self.0.stopped.get() {
+        if self.0.ambient.stopped.get() {
             return;
         }
         // A handle belongs to a thread, and backward has its own.
-        let thread = usize::from(self.0.phase.get() == Phase::Backward);
+        let thread = usize::from(self.0.ambient.phase.get() == Phase::Backward);
         let mut kept = self.0.cublas.get();
         if let Some(place) = kept.get_mut(thread).filter(|place| place.is_none()) {
             let storage = || self.0.allocate("cublas", bytes, super::Category::Workspace);
-            // A block of the whole run, whichever layer asked for it first.
+            // A block of the whole run, whichever layer requested it first.
             *place = self.setting_up(storage);
             self.0.cublas.set(kept);
         }
@@ -55,13 +55,13 @@ impl Tape {
 pub(super) struct Reduction {
     pub outputs: u64,
     pub inputs_per_output: u64,
-    /// The reduced dimension is the one that lies innermost.
+    /// The reduced dimension is the innermost.
     pub innermost: bool,
     /// Every dimension is reduced, so that the kernel sees one.
     pub flat: bool,
     pub dtype: DType,
-    pub carries: Carries,
-    /// How many outputs that lie side by side the input's strides let a thread take at once: 4, 2 or 1.
+    pub accumulator: Accumulator,
+    /// The outputs that a thread can read as one vector, by the input's strides: 4, 2 or 1.
     pub aligned: u64,
 }
 
@@ -77,16 +77,16 @@ pub(super) fn aligned(layout: &Layout) -> u64 {
     [4, 2].into_iter().find(fits).unwrap_or(1)
 }
 
-/// What a thread of a reduction carries along.
+/// What a thread of a reduction accumulator along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Carries {
+pub(super) enum Accumulator {
     /// One value of the type that sums are taken in.
     Value,
     /// `WelfordData` of aten/src/ATen/native/SharedReduceOps.h: a mean, a sum of squares and two counts.
     Moments,
 }
 
-impl Carries {
+impl Accumulator {
     fn bytes(self, dtype: DType) -> u64 {
         let value = dtype.accumulate().bytes();
         match self {
@@ -106,7 +106,7 @@ impl Carries {
 }
 
 impl Reduction {
-    /// What lies further apart than 32 bits can tell is halved along its longest stride until it does not
+    /// A tensor beyond 32-bit indexing is halved along its longest stride until it is not
     /// (`with_32bit_indexing` of aten/src/ATen/TensorIterator.cpp): how many kernels run, and what each of them does.
     fn parts(self) -> (u64, Self) {
         const MOST_PARTS: u64 = 64;
@@ -141,7 +141,7 @@ impl Reduction {
             innermost,
             flat,
             dtype,
-            carries,
+            accumulator,
             aligned,
         } = self;
         if outputs == 0 || inputs_per_output == 0 {
@@ -154,7 +154,7 @@ impl Reduction {
         };
         let mut output_vector = 1;
         if innermost && dim0 > 128 && flat {
-            dim0 /= carries.reads();
+            dim0 /= accumulator.reads();
         } else if !innermost {
             output_vector = [4, 2, 1]
                 .into_iter()
@@ -197,7 +197,7 @@ impl Reduction {
         if blocks <= 1 {
             return None;
         }
-        let mut buffer = carries
+        let mut buffer = accumulator
             .bytes(dtype)
             .saturating_mul(outputs)
             .saturating_mul(blocks);
@@ -218,12 +218,12 @@ mod tests {
 
     #[track_caller]
     fn check(outputs: u64, inputs_per_output: u64, expected: Option<(u64, u64)>) {
-        check_carrying(Carries::Value, outputs, inputs_per_output, expected);
+        check_accumulating(Accumulator::Value, outputs, inputs_per_output, expected);
     }
 
     #[track_caller]
-    fn check_carrying(
-        carries: Carries,
+    fn check_accumulating(
+        accumulator: Accumulator,
         outputs: u64,
         inputs_per_output: u64,
         expected: Option<(u64, u64)>,
@@ -234,14 +234,14 @@ mod tests {
             innermost: false,
             flat: false,
             dtype: DType::BF16,
-            carries,
+            accumulator,
             aligned: 4,
         };
         assert_eq!(reduction.shared_memory(Machine::default()), expected);
     }
 
     #[test]
-    fn bias_gradients_take_what_the_kernel_takes() {
+    fn bias_gradients_allocate_as_the_kernel_does() {
         // Read from the allocator while PyTorch 2.15 summed a bf16 gradient over its rows, 108 multiprocessors.
         check(768, 8192, Some((50_331_648, 24)));
         check(2304, 8192, Some((113_246_208, 72)));
@@ -260,7 +260,7 @@ mod tests {
             innermost: false,
             flat: false,
             dtype: DType::BF16,
-            carries: Carries::Value,
+            accumulator: Accumulator::Value,
             aligned: aligned(&Layout { shape, strides }),
         };
         let taken = reduction.shared_memory(Machine::default());
@@ -268,9 +268,9 @@ mod tests {
     }
 
     #[test]
-    fn moments_of_channels_that_lie_innermost_take_what_the_kernel_takes() {
+    fn moments_of_innermost_channels_allocate_as_the_kernel_does() {
         // Read from the allocator while PyTorch 2.15 normalised 448 series of 126 patches, transposed: 56,448 values for each
         // of 128 channels.
-        check_carrying(Carries::Moments, 128, 56_448, Some((231_211_008, 4)));
+        check_accumulating(Accumulator::Moments, 128, 56_448, Some((231_211_008, 4)));
     }
 }

@@ -33,7 +33,7 @@ impl Dims {
         self.iter().fold(1, |all, n| all.saturating_mul(*n))
     }
 
-    /// Two dimensions in each other's place; where there are not so many, nothing changes.
+    /// Two dimensions swapped; out of range, nothing changes.
     pub fn swapped(mut self, a: usize, b: usize) -> Self {
         if a.max(b) < usize::from(self.len) {
             self.sizes.swap(a, b);
@@ -102,7 +102,7 @@ impl From<&[u64]> for Dims {
     }
 }
 
-/// A layout as tensors share it, with what is asked of it most.
+/// A layout shared between tensors, with its most frequent queries cached.
 pub(super) struct Shared {
     pub layout: Layout,
     pub numel: u64,
@@ -121,7 +121,7 @@ thread_local! {
 }
 
 impl Recent {
-    /// A run has a hundred: so many places that few of them share one.
+    /// A run has about a hundred: enough places that few of them collide.
     const PLACES: usize = 1024;
 }
 
@@ -152,7 +152,7 @@ impl Shared {
     }
 }
 
-/// The shape of a tensor and how its elements lie in its storage.
+/// Shape and strides of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     pub shape: Dims,
@@ -184,7 +184,7 @@ impl Layout {
         (all >> 40) as usize
     }
 
-    /// `torch.channels_last`: the second dimension lies innermost. Falls back to contiguous below three dimensions.
+    /// `torch.channels_last`: the second dimension is innermost. Falls back to contiguous below three dimensions.
     pub fn channels_last(shape: impl Into<Dims>) -> Self {
         let shape = shape.into();
         if shape.len() < 3 {
@@ -208,9 +208,9 @@ impl Layout {
         Self { shape, strides }
     }
 
-    /// Whether elements of both lie alike: strides of dimensions of size one do not matter
+    /// Whether both have the same memory order: strides of dimensions of size one do not matter
     /// (`obeys_layout_contract` in grad_layout_contract.h).
-    pub fn lies_like(&self, other: &Self) -> bool {
+    pub fn same_memory_order(&self, other: &Self) -> bool {
         self.shape == other.shape
             && (0..self.shape.len())
                 .all(|i| self.shape[i] == 1 || self.strides[i] == other.strides[i])
@@ -248,7 +248,7 @@ impl Layout {
             && Self::channels_last(self.shape).strides == self.strides
     }
 
-    /// The dimensions from outermost to innermost as they lie in memory.
+    /// The dimensions from outermost to innermost in memory.
     fn memory_order(&self) -> SmallVec<[usize; MAX_DIMS]> {
         let strides = &self.strides.sizes;
         let mut order = [0; MAX_DIMS];
@@ -263,7 +263,7 @@ impl Layout {
         SmallVec::from_buf_and_len(order, self.shape.len())
     }
 
-    /// The dimension of more than one element whose elements lie closest.
+    /// The dimension of more than one element with the smallest stride.
     pub fn innermost(&self) -> Option<usize> {
         (0..self.shape.len())
             .filter(|&i| self.shape[i] > 1)
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_view_exists_where_torch_says_so() {
+    fn a_view_exists_where_torch_has_one() {
         let heads = Layout::contiguous([2, 5, 4, 8]).transposed(1, 2);
         check(heads, &[2, 4, 40], None);
         check(heads.transposed(1, 2), &[10, 32], Some(&[32, 1]));

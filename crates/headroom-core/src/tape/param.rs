@@ -3,35 +3,11 @@
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
-use super::autograd::{Edge, Node};
-use super::fold::Fold;
-use super::{Category, DType, Dims, Layout, Scope, Tape, Tensor};
-
-/// A function that runs once a parameter's gradient has been accumulated (`register_post_accumulate_grad_hook`).
-pub type PostAccumulateGradHook = dyn Fn(&Rc<Param>);
-
-pub struct Param {
-    /// The weight itself, without history.
-    pub data: Tensor,
-    pub grad: RefCell<Option<Tensor>>,
-    pub scope: Scope,
-    pub name: &'static str,
-    pub trainable: bool,
-    /// How many parameters of the model this tensor holds (differs from its elements where packed).
-    pub count: u64,
-    /// The row of equal layers it belongs to: it stands for one parameter in each.
-    pub fold: Option<Fold>,
-    pub post_accumulate_grad: RefCell<Option<Rc<PostAccumulateGradHook>>>,
-    /// What forward sees in its place, where a wrapper has copied it (`replicate` of torch/nn/parallel).
-    pub replica: RefCell<Option<Tensor>>,
-    /// The dtype in which forward sees it, if a wrapper casts it.
-    cast: Cell<Option<DType>>,
-    node: RefCell<Option<Weak<Node>>>,
-    this: Weak<Param>,
-}
+use super::core::{Edge, Node};
+use super::{Category, DType, Dims, Layout, Param, Tape, Tensor};
 
 impl Param {
-    /// How many parameters of equal layers it stands for.
+    /// How many parameters of equal layers it represents.
     pub fn copies(&self) -> u64 {
         self.fold.map_or(1, |fold| fold.times().into())
     }
@@ -62,7 +38,7 @@ impl Param {
             None => self.data.clone(),
         };
         // The declaration pass makes no graph.
-        if !self.trainable || data.core().mode.get().declaring {
+        if !self.trainable || data.core().ambient.mode.get().declaring {
             return data;
         }
         let living = self.node.borrow().as_ref().and_then(Weak::upgrade);
@@ -101,7 +77,7 @@ pub struct ConstructionPoint {
 impl Tape {
     pub fn construction_point(&self) -> ConstructionPoint {
         ConstructionPoint {
-            params: self.0.params.borrow().len(),
+            params: self.0.construction.params.borrow().len(),
             setup: self.0.trace.borrow().setup.len(),
         }
     }
@@ -118,7 +94,13 @@ impl Tape {
         if params == 0 {
             return now;
         }
-        if let Some(rest) = self.0.params.borrow_mut().get_mut(from.params..) {
+        if let Some(rest) = self
+            .0
+            .construction
+            .params
+            .borrow_mut()
+            .get_mut(from.params..)
+        {
             rest.rotate_left(params);
         }
         let events = self.allocate_before(from, to);
@@ -196,7 +178,7 @@ impl Tape {
     }
 
     /// The shard of a module's parameter that this rank trains, `bytes` large with its padding. It is not one of the model's own,
-    /// and stands for as many elements.
+    /// and represents as many elements.
     pub fn shard(&self, of: &Param, layout: Layout, dtype: DType, bytes: u64) -> Rc<Param> {
         let data = self.parameter_memory(of.name, bytes, layout, dtype);
         self.leaf(data, of.name, of.count, of.trainable)
@@ -217,13 +199,13 @@ impl Tape {
         let data = self.parameter_memory(name, bytes, layout, dtype);
         let count = count.saturating_mul(self.0.open.get().times().into());
         let param = self.leaf(data, name, count, trainable);
-        if !self.0.left_out.get() {
-            self.0.params.borrow_mut().push(param.clone());
+        if !self.0.ambient.shapes_only.get() {
+            self.0.construction.params.borrow_mut().push(param.clone());
         }
         param
     }
 
-    /// A tensor that an optimizer steps instead of the model's parameters that it stands for.
+    /// A master weight, which an optimizer steps instead of the model's parameters.
     pub fn master(
         &self,
         name: &'static str,
@@ -271,7 +253,7 @@ impl Tape {
 impl Tensor {
     /// The same tensor after `self.requires_grad = True`: its gradient accumulates on it and is freed with it.
     pub fn requires_grad_(&self) -> Tensor {
-        if self.requires_grad() || self.core().mode.get().declaring {
+        if self.requires_grad() || self.core().ambient.mode.get().declaring {
             return self.clone();
         }
         self.as_leaf().tensor()

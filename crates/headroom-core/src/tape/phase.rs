@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// The part of a training step in which an instant lies.
+/// The phases of a training step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
@@ -17,6 +17,6 @@ pub enum Phase {
     Reference,
     /// A forward pass without gradients, between steps.
     Evaluation,
-    /// A checkpoint's weights beside the model's own, when a run is resumed.
+    /// Loading a checkpoint's weights next to the model's own when a run is resumed.
     Resume,
 }

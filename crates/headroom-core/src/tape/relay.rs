@@ -1,17 +1,14 @@
-//! What one layer of a row leaves to the next besides its outputs, such as a collective's buffer that is freed later.
+//! Tensors handed from one folded layer to the next besides its outputs, e.g. a collective's buffer.
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
+use super::core::{Queue, Relays};
 use super::{Core, Tape, Tensor};
-
-type Slot = RefCell<VecDeque<Tensor>>;
 
 /// A queue of tensors that outlives the layer that fills it. Folding takes it into account: one repeat takes out what the
 /// previous one put in.
 #[derive(Clone, Default)]
-pub struct Relay(Rc<Slot>);
+pub struct Relay(Rc<Queue>);
 
 impl std::fmt::Debug for Relay {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -40,13 +37,6 @@ impl Relay {
     pub fn clear(&self) {
         drop(self.0.take());
     }
-}
-
-/// The relays of a recording, and their contents at the start of the current group.
-#[derive(Default)]
-pub(super) struct Relays {
-    all: RefCell<Vec<Weak<Slot>>>,
-    at_open: RefCell<Vec<Vec<u32>>>,
 }
 
 impl Tape {
@@ -92,7 +82,7 @@ impl Relays {
     fn contents(&self) -> Vec<Vec<u32>> {
         let all = self.all.borrow();
         let slots = all.iter().filter_map(Weak::upgrade);
-        let ids = |slot: Rc<Slot>| {
+        let ids = |slot: Rc<Queue>| {
             slot.borrow()
                 .iter()
                 .filter_map(Tensor::storage_id)

@@ -2,16 +2,17 @@
 
 use std::ops::Range;
 
-use super::{Group, PhaseStart, Tape, Trace};
+use super::trace::Repeating;
+use super::{Copied, Group, PhaseStart, Tape, Trace};
 
 impl Tape {
     /// Copies the events of the step before this one, if that step freed exactly what it allocated: then nothing that decides
     /// what a step does has changed. Returns whether it did.
     pub fn repeat_step(&self, step: u32) -> bool {
         let mut trace = self.0.trace.borrow_mut();
-        let repeated = self.0.records_tensors.get().is_none() && trace.repeat_step(step);
+        let repeated = self.0.recorder.records_tensors.get().is_none() && trace.repeat_step(step);
         if repeated {
-            self.0.step.set(step);
+            self.0.ambient.step.set(step);
         }
         repeated
     }
@@ -25,7 +26,7 @@ impl Tape {
     pub fn could_repeat(&self, from: usize) -> bool {
         let trace = self.0.trace.borrow();
         let first = trace.phase_starts.get(from);
-        self.0.records_tensors.get().is_none()
+        self.0.recorder.records_tensors.get().is_none()
             && first.is_some_and(|first| trace.balances(first.at))
     }
 
@@ -33,27 +34,12 @@ impl Tape {
     /// the same. Returns whether it did.
     pub fn repeat_phases(&self, from: usize) -> bool {
         let mut trace = self.0.trace.borrow_mut();
-        self.0.records_tensors.get().is_none() && trace.repeat_phases(from)
+        self.0.recorder.records_tensors.get().is_none() && trace.repeat_phases(from)
     }
 }
 
-/// Phases with the same events, of the same storages, as those just before them, which are as many.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Copied {
-    /// The first of them.
-    pub from: usize,
-    pub count: usize,
-}
-
-/// Equal steps in the event list: where the first begins, and how many events each has.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Repeating {
-    from: usize,
-    length: usize,
-}
-
 impl Trace {
-    /// The whole equal steps before this event.
+    /// The complete equal steps before this event.
     pub fn repeated_steps(&self, before: usize) -> Range<usize> {
         match self.repeating {
             Some(Repeating { from, length }) if before >= from.saturating_add(length) => {

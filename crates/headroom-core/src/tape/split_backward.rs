@@ -1,48 +1,17 @@
 //! Backward in two parts (torch/distributed/pipelining/_backward.py): the gradients of a stage's inputs, for which the stage
 //! before waits, and later those of its weights.
 
-use std::cell::{Cell, RefCell};
-
-use super::autograd::Edge;
-use super::checkpoint::Retained;
-use super::{Core, Grads, Scope, Tape, Tensor};
-
-/// The gradients of a node's weights, yet to be computed: what it takes for them it holds.
-pub(in crate::tape) type PutOff = Box<dyn FnOnce() -> Grads>;
-
-/// What there is of it on a tape.
-#[derive(Default)]
-pub(in crate::tape) struct Split {
-    /// What nodes have saved since forward began; `None` where backward is not in two parts.
-    saved: RefCell<Option<Vec<Retained>>>,
-    /// So much of it was saved before the last node that has a weight: it is reached from there.
-    reached: Cell<usize>,
-    /// Gradients of weights are put off.
-    puts_off: Cell<bool>,
-    /// What the node that runs has put off.
-    put_off: RefCell<Option<PutOff>>,
-    weights: RefCell<Vec<WeightGradient>>,
-    /// While gradients of weights are computed: those of the node before that have been added to sums.
-    added: RefCell<Option<Vec<Tensor>>>,
-    /// Backwards that have begun.
-    backwards: Cell<u64>,
-}
-
-struct WeightGradient {
-    scope: Scope,
-    /// Where they go, by their place among the node's inputs.
-    edges: Vec<(usize, Edge)>,
-    compute: PutOff,
-}
+use super::core::{Edge, Holder, WeightGradient};
+use super::{Core, Grads, Mode, Scope, Tape, Tensor};
 
 /// What forward's graph has saved, as long as nodes with weights lead to it: freed when the weights have their gradients.
 #[derive(Default)]
 #[allow(missing_debug_implementations)]
 pub struct KeptGraph {
-    _saved: Vec<Retained>,
+    _saved: Vec<Holder>,
 }
 
-/// The gradients of weights that a first part has put off (`param_groups`).
+/// The gradients of weights that a first part has deferred (`param_groups`).
 #[derive(Default)]
 #[allow(missing_debug_implementations)]
 pub struct WeightGradients(Vec<WeightGradient>);
@@ -63,9 +32,9 @@ impl Tape {
     pub fn backward_of_inputs(&self, backward: impl FnOnce()) -> WeightGradients {
         let split = &self.0.split;
         self.0.begin_backward();
-        split.puts_off.set(true);
+        split.defers.set(true);
         backward();
-        split.puts_off.set(false);
+        split.defers.set(false);
         WeightGradients(split.weights.take())
     }
 
@@ -82,7 +51,7 @@ impl Tape {
             let mode = self.mode().no_grad().with_autocast(None);
             self.0.begin_backward();
             let outer = self.enter(scope);
-            let mut gradients = self.within(super::Mode { scope, ..mode }, compute);
+            let mut gradients = self.within(Mode { scope, ..mode }, compute);
             self.enter(outer);
             let roots = edges.into_iter().filter_map(|(place, edge)| {
                 let gradient = gradients.get_mut(place).and_then(Option::take)?;
@@ -90,7 +59,7 @@ impl Tape {
             });
             let roots = roots.collect();
             drop(gradients);
-            // The names of those before (`dweights`, `dw`) are bound again once these are there.
+            // The earlier gradients' names (`dweights`, `dw`) are rebound once these exist.
             let before = added.replace(Some(Vec::new()));
             self.run_backward(roots);
             drop(before);
@@ -106,18 +75,21 @@ impl Tape {
     }
 
     /// Whether a node that computes gradients both for its input and for a weight puts the weight's off.
-    pub(in crate::tape) fn puts_off_weights(&self) -> bool {
-        self.0.split.puts_off.get()
+    pub(in crate::tape) fn defers_weight_gradients(&self) -> bool {
+        self.0.split.defers.get()
     }
 
     /// Puts off the gradients of the weights of the node that runs.
-    pub(in crate::tape) fn put_off(&self, compute: impl FnOnce() -> Grads + 'static) {
-        self.0.split.put_off.replace(Some(Box::new(compute)));
+    pub(in crate::tape) fn defer_weight_gradients(
+        &self,
+        compute: impl FnOnce() -> Grads + 'static,
+    ) {
+        self.0.split.deferred.replace(Some(Box::new(compute)));
     }
 }
 
 impl Core {
-    pub(in crate::tape) fn keep_for_split(&self, saved: impl FnOnce() -> Retained) {
+    pub(in crate::tape) fn keep_for_split(&self, saved: impl FnOnce() -> Holder) {
         if let Some(all) = self.split.saved.borrow_mut().as_mut() {
             all.push(saved());
         }
@@ -146,9 +118,9 @@ impl Core {
         }
     }
 
-    /// Takes over what the node that has run put off, with the edges it goes along. Whether there was any.
-    pub(in crate::tape) fn take_put_off(&self, scope: Scope, edges: Vec<(usize, Edge)>) {
-        if let Some(compute) = self.split.put_off.take() {
+    /// Takes over what the node that has run deferred, with the edges of those gradients.
+    pub(in crate::tape) fn take_deferred(&self, scope: Scope, edges: Vec<(usize, Edge)>) {
+        if let Some(compute) = self.split.deferred.take() {
             self.split.weights.borrow_mut().push(WeightGradient {
                 scope,
                 edges,
@@ -157,7 +129,7 @@ impl Core {
         }
     }
 
-    pub(in crate::tape) fn has_put_off(&self) -> bool {
-        self.split.put_off.borrow().is_some()
+    pub(in crate::tape) fn has_deferred(&self) -> bool {
+        self.split.deferred.borrow().is_some()
     }
 }

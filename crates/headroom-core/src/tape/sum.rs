@@ -1,4 +1,4 @@
-//! A folded trace added up as it stands, a group at a time.
+//! Sums over a folded trace, a group at a time.
 
 use super::{Event, Group, Storage, Tape};
 use headroom_base::list::ChunkedVec;

@@ -3,32 +3,13 @@
 use std::fmt;
 use std::rc::Rc;
 
-use super::autograd::{Edge, Node};
+use super::core::{Edge, Inner, Node, SavedVariable, Slot};
 use super::layout::{self, Shared};
 use super::spare::{Spare, keep, placed};
-use super::{Category, Core, DType, Dims, Event, Layout, Source, Storage, Tape};
-
-/// A handle on a tensor; cloning it is taking one more Python reference, dropping it is `del`.
-#[derive(Clone)]
-pub struct Tensor(Rc<Slot>);
-
-/// The memory of a tensor; empty only once its last handle is dropped.
-type Slot = Option<Inner>;
+use super::{Category, Core, DType, Dims, Event, Layout, Source, Storage, Tape, Tensor};
 
 thread_local! {
     static SLOTS: Spare<Slot> = const { Spare::new() };
-}
-
-/// Small, as there are hundreds: layouts are shared, and a storage counts its holders.
-struct Inner {
-    core: Rc<Core>,
-    layout: Rc<Shared>,
-    edge: Option<Edge>,
-    /// Its storage; `None` if it has no memory.
-    storage: Option<u32>,
-    dtype: DType,
-    /// A view of another tensor: never cached by autocast.
-    view: bool,
 }
 
 impl From<Inner> for Tensor {
@@ -40,7 +21,7 @@ impl From<Inner> for Tensor {
 impl Drop for Tensor {
     fn drop(&mut self) {
         if self.is_last_handle() {
-            self.leave();
+            self.release_slot();
         }
     }
 }
@@ -48,12 +29,12 @@ impl Drop for Tensor {
 impl Tensor {
     /// Drops the contents and recycles the slot.
     #[inline(never)]
-    fn leave(&mut self) {
+    fn release_slot(&mut self) {
         let slot = Rc::get_mut(&mut self.0);
         let Some(inner) = slot.and_then(Option::as_mut) else {
             return;
         };
-        // Where they lie: moving them out costs more than all else that is done here.
+        // Dropped in place: moving them out first is slower.
         inner.core.release(inner.storage);
         drop(inner.edge.take());
         if let Some(slot) = Rc::get_mut(&mut self.0) {
@@ -79,8 +60,10 @@ impl Core {
         bytes: u64,
         category: Category,
     ) -> Option<u32> {
-        let mode = self.mode.get();
-        let unmade = self.stopped.get() || self.left_out.get() || (mode.declaring && !mode.setup);
+        let mode = self.ambient.mode.get();
+        let unmade = self.ambient.stopped.get()
+            || self.ambient.shapes_only.get()
+            || (mode.declaring && !mode.setup);
         if !self.budget.allows_one_more() || bytes == 0 || unmade {
             return None;
         }
@@ -93,17 +76,21 @@ impl Core {
         let new = Storage {
             bytes,
             category,
-            source: trace.number_of(source, &self.sources),
+            source: trace.number_of(source, &self.recorder.sources),
             copies: 1,
             carried: false,
             stream: mode.stream,
             holders: 1,
         };
         trace.storages.push(new);
-        drop(trace);
-        if mode.setup || !self.puts_off(storage, bytes, op) {
-            let mut trace = self.trace.borrow_mut();
+        if mode.setup || !self.compiler.is_used.get() {
             trace.record(Event::alloc(storage), mode.setup);
+            return Some(storage);
+        }
+        drop(trace);
+        if !self.defers(storage, bytes, op) {
+            let mut trace = self.trace.borrow_mut();
+            trace.record(Event::alloc(storage), false);
         }
         Some(storage)
     }
@@ -120,22 +107,24 @@ impl Core {
 
     /// One tensor fewer shares this storage, which is freed with the last.
     pub(in crate::tape) fn release(&self, storage: Option<u32>) {
-        let Some(storage) = storage.filter(|_| !self.closed.get()) else {
+        let Some(storage) = storage.filter(|_| !self.recorder.closed.get()) else {
             return;
         };
         let mut trace = self.trace.borrow_mut();
-        let held = trace
-            .storages
-            .get_mut(storage as usize)
-            .is_some_and(|entry| {
-                entry.holders -= 1;
-                entry.holders > 0
-            });
-        drop(trace);
-        if !held && !self.never_made(storage) {
-            let mut trace = self.trace.borrow_mut();
-            trace.record(Event::free(storage), self.mode.get().setup);
+        if let Some(entry) = trace.storages.get_mut(storage as usize) {
+            entry.holders -= 1;
+            if entry.holders > 0 {
+                return;
+            }
         }
+        if self.compiler.is_used.get() {
+            drop(trace);
+            if self.is_unallocated(storage) {
+                return;
+            }
+            trace = self.trace.borrow_mut();
+        }
+        trace.record(Event::free(storage), self.ambient.mode.get().setup);
     }
 
     pub(in crate::tape) fn tensor(
@@ -284,7 +273,7 @@ impl Tensor {
 
     /// Uses this tensor once and drops it, as Python does with the parts of an expression.
     /// (A Rust temporary would live to the end of its statement.)
-    pub fn then<T>(self, body: impl FnOnce(&Self) -> T) -> T {
+    pub fn pipe<T>(self, body: impl FnOnce(&Self) -> T) -> T {
         body(&self)
     }
 
@@ -323,7 +312,7 @@ impl Tensor {
     }
 
     /// The same storage in another layout: a view, or the tensor itself as a kernel wrote it.
-    pub fn seen_as(&self, layout: Layout, view: bool) -> Self {
+    pub fn with_layout(&self, layout: Layout, view: bool) -> Self {
         if view {
             self.alias(layout)
         } else {
@@ -349,7 +338,7 @@ impl Tensor {
         })
     }
 
-    pub(in crate::tape) fn kept(&self) -> Kept {
+    pub(in crate::tape) fn saved_variable(&self) -> SavedVariable {
         let Inner {
             core,
             layout,
@@ -358,7 +347,7 @@ impl Tensor {
             ..
         } = self.inner();
         core.hold(*storage);
-        Kept {
+        SavedVariable {
             core: core.clone(),
             layout: layout.clone(),
             storage: *storage,
@@ -408,7 +397,7 @@ impl Tensor {
     }
 
     /// `with_edge` for a tensor that nothing else holds yet, which saves an allocation.
-    pub(in crate::tape) fn given_edge(mut self, edge: Edge) -> Self {
+    pub(in crate::tape) fn into_with_edge(mut self, edge: Edge) -> Self {
         match Rc::get_mut(&mut self.0).and_then(Option::as_mut) {
             Some(inner) => {
                 inner.edge = Some(edge);
@@ -424,16 +413,7 @@ impl Tensor {
     }
 }
 
-/// What is saved of a tensor for backward: storage and layout, without history. Smaller than a tensor, because during
-/// forward most live tensors are saved ones.
-pub(in crate::tape) struct Kept {
-    core: Rc<Core>,
-    layout: Rc<Shared>,
-    storage: Option<u32>,
-    dtype: DType,
-}
-
-impl Kept {
+impl SavedVariable {
     /// The tensor, as `detach()` would return it.
     pub fn tensor(&self) -> Tensor {
         self.core.hold(self.storage);
@@ -448,7 +428,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for SavedVariable {
     fn drop(&mut self) {
         self.core.release(self.storage);
     }

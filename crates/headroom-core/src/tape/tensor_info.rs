@@ -1,28 +1,18 @@
 //! Shapes and types of tensors, and which operations save them for backward: recorded on request, as most runs need only bytes.
 
-use super::{Core, DType, Dims, Tape, Tensor};
-
-/// What is known of a tensor beside the bytes of its storage: one entry when it is made, one for each time it is saved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TensorInfo {
-    pub storage: u32,
-    pub shape: Dims,
-    pub dtype: DType,
-    /// The operation whose backward needs it; empty in the entry of its creation.
-    pub saved_for: &'static str,
-}
+use super::{Core, Tape, Tensor, TensorInfo};
 
 impl Tape {
     /// Records shapes and types of tensors from now on.
     pub fn record_tensors(&self) {
-        self.0.records_tensors.set(Some(0));
+        self.0.recorder.records_tensors.set(Some(0));
     }
 }
 
 impl Core {
     #[inline]
     pub(in crate::tape) fn record_result(&self, tensor: &Tensor) {
-        if self.records_tensors.get().is_some() {
+        if self.recorder.records_tensors.get().is_some() {
             self.record_tensor(tensor, "");
         }
     }
@@ -30,15 +20,15 @@ impl Core {
     /// The running operation saves a tensor. Its name is known with its result.
     #[inline]
     pub(in crate::tape) fn record_saved(&self, tensor: &Tensor) {
-        if self.records_tensors.get().is_some() && !self.stopped.get() {
-            self.record_tensor(tensor, self.last_op.get());
+        if self.recorder.records_tensors.get().is_some() && !self.ambient.stopped.get() {
+            self.record_tensor(tensor, self.recorder.last_op.get());
         }
     }
 
     /// Names the operation that saved tensors since the result before this one.
     #[inline]
     pub(in crate::tape) fn name_operation(&self, result: &Tensor) {
-        if let Some(from) = self.records_tensors.get() {
+        if let Some(from) = self.recorder.records_tensors.get() {
             self.name_operation_of(result, from);
         }
     }
@@ -54,7 +44,7 @@ impl Core {
         for note in kept.filter(|info| !info.saved_for.is_empty()) {
             note.saved_for = op.unwrap_or(note.saved_for);
         }
-        self.records_tensors.set(Some(trace.tensors.len()));
+        self.recorder.records_tensors.set(Some(trace.tensors.len()));
     }
 
     #[cold]

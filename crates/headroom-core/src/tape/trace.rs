@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use super::{Category, Phase, Stream};
+use super::{Category, DType, Dims, Phase, Stream};
 use headroom_base::list::{ChunkedVec, push};
 
 /// One allocation or release of a storage, by its number.
@@ -83,14 +83,14 @@ pub(super) struct ScopeEntry {
     pub name: &'static str,
     /// The position in a list of modules, such as `layers.3`.
     pub index: Option<u32>,
-    /// How many modules of the list it stands for.
+    /// How many modules of the list it represents.
     pub times: u32,
     /// The last child created, and the sibling created before this one; 0 if there is none.
     pub last_child: u32,
     pub sibling: u32,
 }
 
-/// A range of events that stands for several equal ones in a row, such as the middle layers of a model.
+/// A range of events that represents several equal ones in a row, such as the middle layers of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     pub start: usize,
@@ -118,7 +118,7 @@ pub struct Kernel {
     pub op: &'static str,
     pub flops: f64,
     pub bytes_moved: f64,
-    pub dtype: super::DType,
+    pub dtype: DType,
     pub phase: Phase,
     pub times: u32,
 }
@@ -146,16 +146,41 @@ pub struct Trace {
     /// A group did not come out even: the run must be repeated with less folding.
     pub broken: bool,
     /// The run exceeded its budget, and the trace is incomplete.
-    pub spent: bool,
+    pub over_budget: bool,
     pub kernels: Vec<Kernel>,
     /// Shapes, dtypes and saving operations of tensors, where recorded.
-    pub tensors: Vec<super::TensorInfo>,
-    pub(super) repeating: Option<super::repeat::Repeating>,
+    pub tensors: Vec<TensorInfo>,
+    pub(super) repeating: Option<Repeating>,
     /// Phases that were copied, in the order in which they begin; of those that begin together the longest first.
-    pub copied: Vec<super::Copied>,
+    pub copied: Vec<Copied>,
     pub(super) scopes: Vec<ScopeEntry>,
     /// Names of modules that come from outside the program.
     pub(super) names: Vec<String>,
+}
+
+/// Phases with the same events, of the same storages, as those just before them, which are as many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copied {
+    /// The first of them.
+    pub from: usize,
+    pub count: usize,
+}
+
+/// Equal steps in the event list: where the first begins, and how many events each has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Repeating {
+    pub from: usize,
+    pub length: usize,
+}
+
+/// Shape and dtype of a tensor: one entry when it is created, and one for each time it is saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TensorInfo {
+    pub storage: u32,
+    pub shape: Dims,
+    pub dtype: DType,
+    /// The operation whose backward needs it; empty in the entry of its creation.
+    pub saved_for: &'static str,
 }
 
 /// The places of recent sources in the list, by their operation and module.
@@ -205,7 +230,7 @@ impl Trace {
         events * size_of::<Event>()
             + self.storages.len() * size_of::<Storage>()
             + self.kernels.len() * size_of::<Kernel>()
-            + self.tensors.len() * size_of::<super::TensorInfo>()
+            + self.tensors.len() * size_of::<TensorInfo>()
     }
 
     /// The operation that allocated a storage, and its module.

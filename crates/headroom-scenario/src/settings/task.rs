@@ -75,7 +75,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         label: "Reference",
         unit: "",
         value_type: ValueType::Choice(Reference::CHOICES),
-        help: "Where the reference's log-probabilities come from.",
+        help: "The source of the reference's log-probabilities.",
         memory: "A copy holds all weights a second time; disabling the adapters costs nothing.",
         access: choice!(Reference, training.task.reference),
         parent: None,

@@ -120,10 +120,10 @@ impl Dreams {
             })
         });
         let loss = cosine_similarity(&predicted, target)
-            .then(Tensor::mean_all)
-            .then(Tensor::neg);
+            .pipe(Tensor::mean_all)
+            .pipe(Tensor::neg);
         Output {
-            loss: loss.shift(),
+            loss: loss.add_scalar(),
             held: vec![predicted],
         }
     }
@@ -194,12 +194,12 @@ impl Dreams {
         drop(classes);
         let probable = logits.softmax(None);
         let target = hot.constant("argmax", &[masked], DType::I64);
-        let entropy = probable.log().then(|log| log.nll_loss_unreduced(&target));
+        let entropy = probable.log().pipe(|log| log.nll_loss_unreduced(&target));
         let of_target = hot
             .mul(&probable)
-            .then(|product| product.sum(&[-1]))
+            .pipe(|product| product.sum(&[-1]))
             .squeeze(-1);
-        let weight = of_target.neg().then(Tensor::shift).then(Tensor::pow);
+        let weight = of_target.neg().pipe(Tensor::add_scalar).pipe(Tensor::pow);
         (weight.mul(&entropy).mean_all(), logits)
     }
 
@@ -212,7 +212,7 @@ impl Dreams {
     fn backbone(&self, cx: &Cx, spectra: &Tensor) -> Tensor {
         let (b, n) = (spectra.size(0), spectra.size(1));
         let padding = spectra.constant("eq", &[b, n], DType::Bool);
-        let lifted = spectra.scale().then(|spectra| {
+        let lifted = spectra.mul_scalar().pipe(|spectra| {
             cx.module("ff_peak", |cx| {
                 cx.list_item("ff", 0, |cx| {
                     cx.linear("linear", spectra, self.d_peak, true)
@@ -280,7 +280,7 @@ impl Dreams {
         x = cx.module("att", |cx| self.attention(cx, &x, padding, distances));
         x = cx
             .dropout(&x, DROPOUT)
-            .then(|dropped| residual.add(dropped));
+            .pipe(|dropped| residual.add(dropped));
         let residual = x.clone();
         x = cx.layer_norm("ff_scale", &x);
         x = cx.module("ff", |cx| {
@@ -289,7 +289,7 @@ impl Dreams {
             cx.linear("out_proj", &y, self.width(), false)
         });
         cx.dropout(&x, DROPOUT)
-            .then(|dropped| residual.add(dropped))
+            .pipe(|dropped| residual.add(dropped))
     }
 
     /// `MultiheadAttention.forward`: products, softmax and dropout one by one; no fused kernel is ever called.
@@ -311,7 +311,7 @@ impl Dreams {
             return x.clone();
         };
         let mut scores = q.matmul(&k.transpose(-2, -1));
-        scores = scores.scale();
+        scores = scores.mul_scalar();
         let bias = distances.map(|distances| distances.sum(&[-1]).squeeze(-1).unsqueeze(1));
         if let Some(bias) = &bias {
             scores = scores.add(bias);
@@ -320,7 +320,7 @@ impl Dreams {
         scores = scores.softmax(None);
         scores = cx.dropout(&scores, DROPOUT);
         let flat = scores.reshape(&[b * h, n, n]);
-        let mut out = v.reshape(&[b * h, n, head]).then(|values| flat.bmm(values));
+        let mut out = v.reshape(&[b * h, n, head]).pipe(|values| flat.bmm(values));
         out = out
             .reshape(&[b, h, n, head])
             .transpose(1, 2)

@@ -94,13 +94,13 @@ impl Gsa {
         let residual = hidden.clone();
         hidden = rms_norm(cx, "post_attention_layernorm", &hidden);
         cx.module("mlp", |cx| self.mlp(cx, &hidden))
-            .then(|mlp_out| residual.add(mlp_out))
+            .pipe(|mlp_out| residual.add(mlp_out))
     }
 
     fn mlp(&self, cx: &Cx, x: &Tensor) -> Tensor {
         let gate = cx
             .linear("gate_proj", x, self.ffn, false)
-            .then(Tensor::silu);
+            .pipe(Tensor::silu);
         let up = cx.linear("up_proj", x, self.ffn, false);
         let product = gate.mul(&up);
         drop((gate, up));
@@ -147,16 +147,16 @@ impl Gsa {
             let queries = cx.linear("q_proj", x, h * self.indexer, false);
             let keys = cx.linear("k_proj", x, self.indexer, false);
             let queries = queries.view(&[b, s, h, self.indexer]);
-            let importance = cx.linear("weight_proj", x, h, true).then(Tensor::sigmoid);
+            let importance = cx.linear("weight_proj", x, h, true).pipe(Tensor::sigmoid);
             // `einsum('bqhd,bkd->bhqk')`: heads and queries become one dimension.
             let raw = queries
                 .transpose(1, 2)
                 .reshape(&[b, h * s, self.indexer])
-                .then(|left| left.bmm(&keys.transpose(1, 2)))
-                .then(Tensor::scale)
+                .pipe(|left| left.bmm(&keys.transpose(1, 2)))
+                .pipe(Tensor::mul_scalar)
                 .view(&[b, h, s, s]);
             let bias = cx.param("bias", [h]).tensor().view(&[1, h, 1, 1]);
-            let gates = raw.add(&bias).then(Tensor::sigmoid);
+            let gates = raw.add(&bias).pipe(Tensor::sigmoid);
             let weighted = gates.mul(&importance.permute(&[0, 2, 1]).unsqueeze(-1));
             let all = weighted.sum(&[1]).squeeze(1);
             let causal = all.constant("triu", &[s, s], DType::Bool);
@@ -231,14 +231,14 @@ impl Gsa {
             let (left, right) = (q.for_einsum(), keys.for_einsum());
             product(&left, &right.transpose(-2, -1), d, selected)
         };
-        scores = scores.scale();
+        scores = scores.mul_scalar();
         let outside = || {
             mask.unsqueeze(2)
-                .then(|mask| mask.constant("bitwise_not", mask.shape(), DType::Bool))
+                .pipe(|mask| mask.constant("bitwise_not", mask.shape(), DType::Bool))
         };
-        scores = outside().then(|outside| scores.masked_fill(outside));
+        scores = outside().pipe(|outside| scores.masked_fill(outside));
         let mut weights = scores.softmax(None);
-        weights = outside().then(|outside| weights.masked_fill(outside));
+        weights = outside().pipe(|outside| weights.masked_fill(outside));
         let out = {
             let (left, right) = (weights.for_einsum(), values.for_einsum());
             product(&left, &right, selected, d)
@@ -265,7 +265,7 @@ fn gated(cx: &Cx, x: &Tensor, hidden: &Tensor) -> Tensor {
     let gate = cx
         .linear("gate_proj", hidden, width, true)
         .view(x.shape())
-        .then(Tensor::sigmoid);
+        .pipe(Tensor::sigmoid);
     x.mul(&gate)
 }
 
@@ -278,7 +278,7 @@ fn rotated(x: &Tensor, cos: &Tensor, sin: &Tensor) -> Tensor {
     };
     let rotated_half = second
         .neg()
-        .then(|second| Tensor::cat(second, &[first], -1));
+        .pipe(|second| Tensor::cat(second, &[first], -1));
     let along = x.mul(cos);
     let across = rotated_half.mul(sin);
     along.add(&across)
@@ -291,10 +291,10 @@ fn rms_norm(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
         let wide = x.to(DType::F32);
         let scale = wide
             .pow()
-            .then(|squares| squares.mean(&[-1]))
-            .then(Tensor::shift)
-            .then(Tensor::rsqrt);
-        let normed = scale.then(|scale| wide.mul(scale));
-        normed.to(x.dtype()).then(|normed| normed.mul(&weight))
+            .pipe(|squares| squares.mean(&[-1]))
+            .pipe(Tensor::add_scalar)
+            .pipe(Tensor::rsqrt);
+        let normed = scale.pipe(|scale| wide.mul(scale));
+        normed.to(x.dtype()).pipe(|normed| normed.mul(&weight))
     })
 }

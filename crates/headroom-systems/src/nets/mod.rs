@@ -20,10 +20,10 @@ fn cosine_similarity(a: &Tensor, b: &Tensor) -> Tensor {
     let unit = |x: &Tensor| {
         let norm = x
             .pow()
-            .then(|squares| squares.sum(&[-1]))
-            .then(Tensor::sqrt);
+            .pipe(|squares| squares.sum(&[-1]))
+            .pipe(Tensor::sqrt);
         x.div(&norm)
     };
     let (a, b) = (unit(a), unit(b));
-    a.mul(&b).then(|product| product.sum(&[-1]))
+    a.mul(&b).pipe(|product| product.sum(&[-1]))
 }

@@ -94,7 +94,7 @@ impl Net for PrsMed {
                 let rows = answered.reshape(&[rows, self.vocab]);
                 rows.cross_entropy(targets)
             };
-            segmentation.scale().add(&text_loss.scale())
+            segmentation.mul_scalar().add(&text_loss.mul_scalar())
         });
         Output {
             loss,
@@ -135,7 +135,7 @@ impl PrsMed {
                 let wide = hidden.to(DType::F32);
                 let inner = cx.linear("0", &wide, 1024, true);
                 drop(wide);
-                let inner = inner.then(Tensor::gelu);
+                let inner = inner.pipe(Tensor::gelu);
                 cx.linear("2", &inner, FUSED, true)
             })
         });
@@ -188,15 +188,15 @@ fn cross_attention(cx: &Cx, queries: &Tensor, tokens: &Tensor) -> Tensor {
     let (attended, weights) = cx.module("attn", |cx| multi_head(cx, &query, &context, 8, 0.1));
     let mut x = cx
         .dropout(&attended, 0.1)
-        .then(|dropped| queries.add(dropped));
-    let out = cx.layer_norm("norm2", &x).then(|normed| {
+        .pipe(|dropped| queries.add(dropped));
+    let out = cx.layer_norm("norm2", &x).pipe(|normed| {
         cx.module("mlp", |cx| {
             let mut y = cx.linear("0", normed, 4 * FUSED, true);
             y = y.gelu();
             cx.linear("2", &y, FUSED, true)
         })
     });
-    x = cx.dropout(&out, 0.1).then(|dropped| x.add(dropped));
+    x = cx.dropout(&out, 0.1).pipe(|dropped| x.add(dropped));
     drop((weights, context, query));
     x
 }
@@ -226,13 +226,13 @@ fn dice(logits: &Tensor, target: &Tensor) -> Tensor {
     let each = logits.numel() / b.max(1);
     let probability = logits.sigmoid().view(&[b, each]);
     let target = target.view(&[b, each]);
-    let intersection = probability.mul(&target).then(|both| both.sum(&[1]));
-    let score = intersection.scale().then(Tensor::shift);
+    let intersection = probability.mul(&target).pipe(|both| both.sum(&[1]));
+    let score = intersection.mul_scalar().pipe(Tensor::add_scalar);
     let all = probability.sum(&[1]).add(&target.sum(&[1]));
     score
-        .div(&all.shift())
-        .then(Tensor::mean_all)
-        .then(Tensor::scale)
+        .div(&all.add_scalar())
+        .pipe(Tensor::mean_all)
+        .pipe(Tensor::mul_scalar)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A recorded run line by line, beside the replay of its requests.
+//! A recorded run, compared line by line with the replay of its requests.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -28,7 +28,7 @@ struct Config {
     frac: Option<f64>,
     #[serde(default)]
     ctx_mb: u64,
-    /// Another process's memory from the start, beside what is usable.
+    /// Another process's memory from the start, in addition to what is usable.
     #[serde(default)]
     other_mb: u64,
     other: Option<Other>,
@@ -56,11 +56,11 @@ pub(super) struct Comparison {
     recorded: Vec<DriverCall>,
     recorded_at: usize,
     capped: bool,
-    /// Whether the file has driver calls: if so, one stands before the first request.
+    /// Whether the file has driver calls: if so, one precedes the first request.
     has_driver_calls: bool,
     /// The counters at the failure of a request, which the recorder writes in place of the step's own.
     at_failure: Option<Counters>,
-    /// Whether the last request failed: a program that goes on empties the cache first.
+    /// Whether the last request failed: a program that continues empties the cache first.
     failed: bool,
     card: Card,
     other: Option<Other>,
@@ -178,7 +178,7 @@ impl Comparison {
             "f" | "fr" => {
                 self.settle_outside_release();
                 let name = field(1)?;
-                // A block that waited for another stream is recorded twice; it is gone by the second time.
+                // A block that waited for another stream is recorded twice; the second time it is freed already.
                 if kind == "fr" {
                     if let Some(handle) = self.handles.get(&name) {
                         self.allocator.free_deferred(*handle);

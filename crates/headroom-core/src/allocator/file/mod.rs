@@ -1,41 +1,15 @@
 //! A recorded run of the real allocator, replayed and compared: `headroom replay EVENTS.jsonl[.gz]`.
 
 mod comparison;
+mod report;
 
-use std::fmt;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
-use serde::Serialize;
 
 use comparison::{Comparison, Header};
-
-/// How a recorded run and its replay compare.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct FileReport {
-    pub id: String,
-    /// Requests and frees.
-    pub events: usize,
-    /// Recorded training steps.
-    pub steps: usize,
-    /// Steps with a number that differs.
-    pub wrong_steps: usize,
-    /// Calls to the driver (`cudaMalloc`, `cudaFree`, map, unmap) and failures, recorded or replayed.
-    pub driver_calls: usize,
-    pub wrong_driver_calls: usize,
-    pub mismatches: Vec<Mismatch>,
-}
-
-/// A number that differs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Mismatch {
-    /// The line of the file, from 1.
-    pub line: usize,
-    pub what: String,
-    pub recorded: String,
-    pub replayed: String,
-}
+pub use report::{FileReport, Mismatch};
 
 /// Replays the file at `path`; an error names the line and what was expected there.
 pub fn replay(path: &Path) -> Result<FileReport, String> {
@@ -72,35 +46,4 @@ pub fn replay_lines(lines: impl BufRead) -> Result<FileReport, String> {
     }
     comparison.settle_outside_release();
     Ok(comparison.report)
-}
-
-impl fmt::Display for FileReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for mismatch in self.mismatches.iter().take(20) {
-            let Mismatch {
-                line,
-                what,
-                recorded,
-                replayed,
-            } = mismatch;
-            writeln!(
-                f,
-                "line {line}: {what}: recorded {recorded}, replayed {replayed}"
-            )?;
-        }
-        let Self {
-            id,
-            events,
-            steps,
-            wrong_steps,
-            driver_calls,
-            wrong_driver_calls,
-            ..
-        } = self;
-        write!(
-            f,
-            "{id}  events {events}  steps {steps}  mismatches {wrong_steps}  \
-             driver calls {driver_calls}  mismatches {wrong_driver_calls}"
-        )
-    }
 }

@@ -71,9 +71,9 @@ pub fn comm_time(run: &Run, case: &Case, speeds: &Speeds) -> CommTime {
     );
     // Megatron-Core reduces in fp32 by default (`grad_reduce_in_fp32`), and overlaps that with backward only with
     // `--overlap-grad-reduce`.
-    let megatrons = scenario.stack.trainer == Trainer::Megatron;
-    let in_fp32 = wide || megatrons && scenario.parallel.reduce_dtype != PolicyType::Bf16;
-    let waits = megatrons && scenario.parallel.zero_overlap != Toggle::On;
+    let megatron_core = scenario.stack.trainer == Trainer::Megatron;
+    let in_fp32 = wide || megatron_core && scenario.parallel.reduce_dtype != PolicyType::Bf16;
+    let waits = megatron_core && scenario.parallel.zero_overlap != Toggle::On;
     let (weight, gradient) = (
         if half { 2.0 } else { 4.0 },
         if in_fp32 { 4.0 } else { 2.0 },
@@ -105,7 +105,7 @@ pub fn comm_time(run: &Run, case: &Case, speeds: &Speeds) -> CommTime {
             };
             let bucket = bucket.min(trained) * weight;
             let gathered = over(shards, trained * weight, bucket);
-            if megatrons {
+            if megatron_core {
                 // Its distributed optimizer uses reduce-scatter.
                 let reduced = over(shards, trained * gradient, bucket);
                 if waits {
@@ -172,7 +172,7 @@ pub fn comm_time(run: &Run, case: &Case, speeds: &Speeds) -> CommTime {
             all_reduced(tensor, bytes, state)
         };
         comm_time.alone = sum(comm_time.alone, sent);
-        if scenario.parallel.sequence_parallel && megatrons {
+        if scenario.parallel.sequence_parallel && megatron_core {
             // Its column-parallel layers save their shard of the input, and gather the rest again during the input's
             // gradient (`LinearWithGradAccumulationAndAsyncCommunication`).
             let again = over(tensor, passes * layers * 2.0 * state, state);

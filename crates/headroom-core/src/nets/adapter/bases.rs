@@ -31,13 +31,13 @@ pub fn random(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let x = x.to(dtype).dropout(cx.rate(lora.dropout));
     let update = x
         .linear(&first, None)
-        .then(|low| low.linear(&second, None))
-        .then(Tensor::scale);
+        .pipe(|low| low.linear(&second, None))
+        .pipe(Tensor::mul_scalar);
     drop((x, first, second));
     updated(y, update, given)
 }
 
-/// `UniqueBaseGrad`: saves what it multiplies, not what comes out.
+/// `UniqueBaseGrad`: saves its inputs, not its output.
 fn scaled_bases(shared: &Tensor, lambda: &Tensor, gamma: &Tensor) -> Tensor {
     let tape = shared.tape();
     let (rank, bases, least) = (lambda.size(0), lambda.size(1), gamma.size(1));

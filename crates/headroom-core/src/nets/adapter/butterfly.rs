@@ -14,15 +14,15 @@ pub fn turned(cx: &Cx, x: &Tensor, lora: &Lora) -> Tensor {
     let identity = cx.tape.empty("eye", [inputs, inputs], dtype);
     // `cayley_batch`: the factors that solving saves are as large as what it is given.
     let data = vectors.view(&[blocks, size, size]);
-    let skew = data.sub(&data.transpose(1, 2)).then(Tensor::scale);
-    let (plus, minus) = (skew.shift(), skew.shift());
+    let skew = data.sub(&data.transpose(1, 2)).pipe(Tensor::mul_scalar);
+    let (plus, minus) = (skew.add_scalar(), skew.add_scalar());
     let rotations = plus.mul(&minus);
     drop((skew, plus, minus, data));
     let whole = rotations.scattered_into("block_diag", &[1, inputs, inputs]);
     drop(rotations);
     let diagonal = whole.to(dtype);
     drop(whole);
-    // The permutation comes from the host in each forward, or is cast where it went along with the model.
+    // The permutation comes from the host in each forward, or is cast if it moved with the model.
     let shape = [1, inputs, inputs];
     let permutation = if cx.env.libraries.moves_adapters {
         cx.buffer("boft_P", shape, DType::F32).to(dtype)
@@ -44,8 +44,8 @@ pub fn scaled(cx: &Cx, y: Tensor, lora: &Lora) -> Tensor {
     let dtype = y.dtype();
     let scale = vector(cx, "boft_s", &[outputs, 1], lora);
     let ones = cx.tape.empty("ones", [outputs, 1], dtype);
-    let scale = scale.mul(&ones).then(|scale| scale.view(&[outputs]));
-    let wide = y.then(|y| y.mul(&scale));
+    let scale = scale.mul(&ones).pipe(|scale| scale.view(&[outputs]));
+    let wide = y.pipe(|y| y.mul(&scale));
     drop(scale);
     wide.to(dtype)
 }
@@ -63,7 +63,7 @@ pub fn circulant(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let wide = x.to(DType::F32);
     let update = wide.circular_convolution(&kernel);
     drop(wide);
-    let update = update.then(Tensor::scale);
+    let update = update.pipe(Tensor::mul_scalar);
     let added = update.to(dtype);
     drop(update);
     y.add_(&added)

@@ -6,7 +6,7 @@ use crate::nets::Cx;
 use crate::tape::Tensor;
 use headroom_scenario::Lora;
 
-/// `DoraLinearLayer.forward`: the norm of base and update together is taken anew in each forward, from whole matrices.
+/// `DoraLinearLayer.forward`: the norm of base and update together is recomputed in each forward, from full matrices.
 pub fn magnified(cx: &Cx, name: &str, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let (inputs, outputs) = (x.size(-1), y.size(-1));
     let a = adapter_weight(cx, name, "lora_A", [lora.rank, inputs], lora);
@@ -21,13 +21,13 @@ pub fn magnified(cx: &Cx, name: &str, x: &Tensor, y: Tensor, lora: &Lora) -> Ten
     let eye = cx.tape.empty("eye", [inputs, inputs], dtype);
     let lora_weight = eye
         .linear(&a.tensor(), None)
-        .then(|low| low.linear(&b.tensor(), None))
-        .then(|wide| wide.transpose(0, 1));
+        .pipe(|low| low.linear(&b.tensor(), None))
+        .pipe(|wide| wide.transpose(0, 1));
     drop(eye);
     let base = cx.param("weight", [outputs, inputs]).data.clone();
     let weight = base.to(dtype);
     let weight_norm = cx.tape.no_grad(|| {
-        let scaled = lora_weight.detach().scale();
+        let scaled = lora_weight.detach().mul_scalar();
         let sum = weight.add(&scaled);
         drop(scaled);
         sum.constant("linalg_norm", &[outputs], dtype)
@@ -35,15 +35,15 @@ pub fn magnified(cx: &Cx, name: &str, x: &Tensor, y: Tensor, lora: &Lora) -> Ten
     let scale = magnitude.div(&weight_norm).view(&[1, outputs]);
     let lora_result = x
         .linear(&a.tensor(), None)
-        .then(|low| low.linear(&b.tensor(), None));
+        .pipe(|low| low.linear(&b.tensor(), None));
     // Where dropout changes the input, the base layer's product is taken again.
     let base_result = if drops {
         x.linear(&weight, None)
     } else {
         y.clone()
     };
-    let of_base = scale.shift().mul(&base_result);
-    let of_update = scale.mul(&lora_result).then(Tensor::scale);
+    let of_base = scale.add_scalar().mul(&base_result);
+    let of_update = scale.mul(&lora_result).pipe(Tensor::mul_scalar);
     let update = of_base.add(&of_update);
     drop((
         of_base,
@@ -68,7 +68,9 @@ pub fn adaptive(cx: &Cx, name: &str, x: &Tensor, y: Tensor, lora: &Lora) -> Tens
     let wide = low.matmul_by(&b.tensor().transpose(0, 1));
     drop(low);
     // It is made frozen; moving it to the layer's device or type makes it a new parameter, which is trained.
-    let rank = vector(cx, "ranknum", &[1], lora).shift();
-    let update = wide.then(Tensor::scale).then(|update| update.div(&rank));
+    let rank = vector(cx, "ranknum", &[1], lora).add_scalar();
+    let update = wide
+        .pipe(Tensor::mul_scalar)
+        .pipe(|update| update.div(&rank));
     y.add_(&update)
 }

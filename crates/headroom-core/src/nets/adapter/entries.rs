@@ -13,7 +13,7 @@ pub fn frequencies(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let dense = spectrum
         .to(DType::F32)
         .scattered_into("index_put", &[y.size(-1), x.size(-1)]);
-    let delta = inverse_transform(&dense).then(|delta| delta.to(dtype));
+    let delta = inverse_transform(&dense).pipe(|delta| delta.to(dtype));
     drop(dense);
     product(x, y, &delta)
 }
@@ -24,8 +24,8 @@ pub fn wavelets(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let shape = [y.size(-1), x.size(-1)];
     let dense = spectrum.scattered_into("index_put", &shape);
     // A stack is as large as what it is of, and saves as little.
-    let stacked = dense.then(Tensor::scale);
-    let delta = put_together(&stacked).then(Tensor::scale);
+    let stacked = dense.pipe(Tensor::mul_scalar);
+    let delta = put_together(&stacked).pipe(Tensor::mul_scalar);
     drop(stacked);
     product(x, y, &delta)
 }
@@ -72,7 +72,7 @@ fn inverse_transform(dense: &Tensor) -> Tensor {
     out.from_op(&[dense], |_| {
         borrowing(move |g| {
             let tape = g.tape();
-            let scaled = g.scale();
+            let scaled = g.mul_scalar();
             let complex = tape.empty("real_backward", shape, DType::U64);
             drop(scaled);
             let transformed = tape.empty("fft2", shape, DType::U64);

@@ -31,7 +31,7 @@ fn hada_weight(factors: &[Tensor; 4]) -> Tensor {
         let (first, second) = (whole(), whole());
         let product = first.detach().mul(&second);
         drop((first, second));
-        product.then(Tensor::scale)
+        product.pipe(Tensor::mul_scalar)
     });
     product.from_op(&[a, b, c, d], |_| {
         let kept = [a, b, c, d].map(Tensor::save);
@@ -39,7 +39,7 @@ fn hada_weight(factors: &[Tensor; 4]) -> Tensor {
         borrowing(move |g| {
             let unpacked = kept.each_ref().map(Saved::unpack);
             let tape = g.tape();
-            let scaled = g.scale();
+            let scaled = g.mul_scalar();
             let mut all = Vec::new();
             let mut temporary: Option<Tensor> = None;
             for pair in shapes.chunks(2) {
@@ -75,7 +75,7 @@ pub fn kronecker(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
         .view(&[l, 1, m, 1])
         .mul(&w2.view(&[1, k, 1, n]))
         .reshape(&[outputs, inputs]);
-    let delta = rebuilt.then(Tensor::scale);
+    let delta = rebuilt.pipe(Tensor::mul_scalar);
     activated(x, y, &delta)
 }
 

@@ -5,6 +5,7 @@ mod butterfly;
 mod dora;
 mod entries;
 mod kronecker;
+mod params;
 mod rotation;
 mod sparse;
 mod tokens;
@@ -12,14 +13,13 @@ mod turned;
 mod variants;
 mod vectors;
 
-use std::rc::Rc;
-
 use super::Cx;
-use crate::tape::{DType, Param, Tensor};
+use crate::tape::Tensor;
 use headroom_scenario::{AdapterMethod, Lora, Quantization};
+use params::{adapter_type, adapter_weight, updated, vector};
 pub use tokens::with_trained_rows;
 
-/// The input of a linear layer `name` as it comes to the layer's own product: some adapters change it before.
+/// The input of a linear layer `name`, which some adapters change before the layer's own product.
 pub fn input(cx: &Cx, name: &str, x: &Tensor) -> Tensor {
     match target(cx, name) {
         Some(lora) if lora.method == AdapterMethod::Oft => rotation::rotated(cx, name, x, lora),
@@ -68,11 +68,9 @@ pub fn adapted(cx: &Cx, name: &str, x: &Tensor, y: Tensor) -> Tensor {
 
 /// Two matrices of a low rank between them.
 fn low_rank(cx: &Cx, name: &str, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
-    let a = match lora.method {
-        // LoRA-FA freezes the first.
-        AdapterMethod::LoraFa => frozen_weight(cx, name, "lora_A", [lora.rank, x.size(-1)], lora),
-        _ => adapter_weight(cx, name, "lora_A", [lora.rank, x.size(-1)], lora),
-    };
+    // LoRA-FA freezes the first.
+    let trains = lora.method != AdapterMethod::LoraFa;
+    let a = params::matrix(cx, name, "lora_A", [lora.rank, x.size(-1)], lora, trains);
     let b = adapter_weight(cx, name, "lora_B", [y.size(-1), lora.rank], lora);
     // Adapters of quantised layers leave casts to autocast where there is one (peft/tuners/lora/bnb.py, awq.py, aqlm.py), but for
     // GPTQ's (gptq.py).
@@ -84,11 +82,11 @@ fn low_rank(cx: &Cx, name: &str, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     };
     let update = cast
         .dropout(lora.dropout)
-        .then(|x| x.linear(&a.tensor(), None))
-        .then(|low| low.linear(&b.tensor(), None))
-        .then(Tensor::scale);
+        .pipe(|x| x.linear(&a.tensor(), None))
+        .pipe(|low| low.linear(&b.tensor(), None))
+        .pipe(Tensor::mul_scalar);
     let dtype = y.dtype();
-    let sum = y.then(|y| y.add(&update));
+    let sum = y.pipe(|y| y.add(&update));
     drop(update);
     sum.to(dtype)
 }
@@ -110,7 +108,7 @@ pub fn adapted_embedding(
     let b = adapter_weight(cx, name, "lora_embedding_B", [y.size(-1), lora.rank], lora);
     // Variables of PEFT's forward, which live to its end.
     let low = a.tensor().transpose(0, 1).embedding(ids);
-    let mut update = low.linear(&b.tensor(), None).then(Tensor::scale);
+    let mut update = low.linear(&b.tensor(), None).pipe(Tensor::mul_scalar);
     if let Some(factor) = factor {
         let factor = factor.to(update.dtype());
         update = update.mul(&factor);
@@ -141,87 +139,4 @@ fn target<'a>(cx: &'a Cx, name: &str) -> Option<&'a Lora> {
         }
     }
     Some(lora)
-}
-
-/// One of an adapter's two matrices.
-fn adapter_weight(
-    cx: &Cx,
-    module: &str,
-    name: &'static str,
-    shape: [u64; 2],
-    lora: &Lora,
-) -> Rc<Param> {
-    let outer = Trained {
-        lora,
-        quantised: cx.quantised(module),
-        asks_for_gradient: true,
-    };
-    cx.module(name, |cx| outer.made(cx, "weight", shape))
-}
-
-/// The same, not trained.
-fn frozen_weight(
-    cx: &Cx,
-    module: &str,
-    name: &'static str,
-    shape: [u64; 2],
-    lora: &Lora,
-) -> Rc<Param> {
-    let outer = Trained {
-        lora,
-        quantised: cx.quantised(module),
-        asks_for_gradient: false,
-    };
-    cx.module(name, |cx| outer.made(cx, "weight", shape))
-}
-
-/// A parameter of an adapter that stands in the layer itself.
-fn vector(cx: &Cx, name: &'static str, shape: &[u64], lora: &Lora) -> Tensor {
-    let outer = Trained {
-        lora,
-        quantised: false,
-        asks_for_gradient: true,
-    };
-    outer.made(cx, name, shape).tensor()
-}
-
-/// How an adapter's parameters are made.
-struct Trained<'a> {
-    lora: &'a Lora,
-    quantised: bool,
-    asks_for_gradient: bool,
-}
-
-impl Trained<'_> {
-    fn made(&self, cx: &Cx, name: &'static str, shape: impl Into<crate::tape::Dims>) -> Rc<Param> {
-        let dtype = adapter_type(cx, self.lora);
-        let trained = self.asks_for_gradient;
-        let param = cx.param_as(name, shape, dtype, |_| trained);
-        // It is made in the base layer's type, where that is a floating-point one, and cast once all adapters are made
-        // (`_move_adapter_to_device_of_base_layer`, `cast_adapter_dtype`).
-        let first = if self.quantised {
-            dtype
-        } else {
-            cx.env.weights
-        };
-        cx.tape.inject_parameter(&param, first);
-        param
-    }
-}
-
-/// The type in which adapters are kept.
-fn adapter_type(cx: &Cx, lora: &Lora) -> DType {
-    if lora.fp32_adapters && cx.env.weights.is_half() {
-        DType::F32
-    } else {
-        cx.env.weights
-    }
-}
-
-/// The result with an update added, in the type that the method gives back: its input's (`previous_dtype`) in most, the base
-/// layer's (`torch_result_dtype`) in LoRA's family. Under autocast the two differ.
-fn updated(y: Tensor, update: Tensor, dtype: DType) -> Tensor {
-    let sum = y.then(|y| y.add(&update));
-    drop(update);
-    sum.to(dtype)
 }

@@ -42,7 +42,7 @@ pub fn rotated(cx: &Cx, name: &str, x: &Tensor, lora: &Lora) -> Tensor {
     out.to(x.dtype())
 }
 
-/// `adjust_oft_parameters`: the nearest size to the one that was asked for that divides the layer's width.
+/// `adjust_oft_parameters`: the nearest size to the one that was requested that divides the layer's width.
 fn block(width: u64, asked: u64) -> u64 {
     let asked = asked.max(1);
     if asked >= width {

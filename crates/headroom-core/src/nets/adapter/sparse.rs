@@ -1,4 +1,4 @@
-//! SHiRA (peft/tuners/shira/layer.py): some entries of a weight are learned beside it, and the layer runs with their sum.
+//! SHiRA (peft/tuners/shira/layer.py): sparse updates of some entries of a weight are learned, and the layer runs with the sum.
 
 use super::vector;
 use crate::nets::Cx;
@@ -13,12 +13,12 @@ pub fn entries(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     // The first forward moves them to the device.
     cx.buffer("shira_indices", [2, count], DType::I32);
     let base = cx.param("weight", [outputs, inputs]).data.clone();
-    let weight = with_entries(&base, &values.scale());
+    let weight = with_entries(&base, &values.mul_scalar());
     drop(y);
     x.linear(&weight, None)
 }
 
-/// `weight.clone() + torch.sparse_coo_tensor(indices, values)`: the gradient of the values is picked out of the whole weight's.
+/// `weight.clone() + torch.sparse_coo_tensor(indices, values)`: the gradient of the values is picked out of the full weight's.
 fn with_entries(base: &Tensor, values: &Tensor) -> Tensor {
     let tape = base.tape();
     let sum = tape.no_grad(|| base.cloned());

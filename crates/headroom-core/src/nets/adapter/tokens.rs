@@ -4,7 +4,7 @@ use crate::nets::Cx;
 use crate::tape::{DType, Tensor};
 use headroom_scenario::AdapterMethod;
 
-/// The table with the trained rows copied into it, where the run trains rows: a whole copy at each use.
+/// The table with the trained rows copied into it, where the run trains rows: a full copy at each use.
 pub fn with_trained_rows(cx: &Cx, table: Tensor) -> Tensor {
     let lora = cx.env.training.lora.as_ref();
     let Some(lora) = lora.filter(|lora| lora.method == AdapterMethod::TrainedTokens) else {

@@ -14,7 +14,7 @@ pub fn pairs(cx: &Cx, y: Tensor, lora: &Lora) -> Tensor {
     let theta = vector(cx, "road_theta", &[outputs / 2], lora);
     let alpha = vector(cx, "road_alpha", &[outputs / 2], lora);
     let dtype = y.dtype();
-    let x = y.then(|y| y.to(theta.dtype()));
+    let x = y.pipe(|y| y.to(theta.dtype()));
     let [first, second] = columns(&theta, &alpha, outputs);
     let pairs = x.numel() / GROUP.max(1);
     let grouped = x.view(&[pairs, 2, GROUP / 2]);
@@ -22,7 +22,7 @@ pub fn pairs(cx: &Cx, y: Tensor, lora: &Lora) -> Tensor {
     let Some(rotated) = Tensor::stack(&[x2.neg(), x1.clone()], 1) else {
         return x;
     };
-    let rotated = rotated.then(|stacked| stacked.view(x.shape()));
+    let rotated = rotated.pipe(|stacked| stacked.view(x.shape()));
     let result = {
         let kept = x.mul(&first);
         let turned = rotated.mul(&second);
@@ -32,7 +32,7 @@ pub fn pairs(cx: &Cx, y: Tensor, lora: &Lora) -> Tensor {
     result.to(dtype)
 }
 
-/// `_prepare_cols`: each angle and each scale stands twice.
+/// `_prepare_cols`: each angle and each scale is repeated twice.
 fn columns(theta: &Tensor, alpha: &Tensor, outputs: u64) -> [Tensor; 2] {
     let twice = |of: &Tensor| {
         of.unsqueeze(-1)

@@ -14,12 +14,12 @@ pub fn decoupled(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let strength = vector(cx, "delora_lambda", &[1], lora);
     let norms = cx.buffer("delora_w_norm", [inputs], adapter_type(cx, lora));
     let added = y.empty_like("zeros_like", y.dtype());
-    let low = x.mul(&norms).then(|x| x.linear(&a, None));
+    let low = x.mul(&norms).pipe(|x| x.linear(&a, None));
     // The norms of rows and columns: a number for each of the rank.
     let of_rows = a.constant("norm", &[lora.rank], a.dtype());
     let scaling = strength.div(&of_rows);
-    let scaled = low.then(|low| low.mul(&scaling));
-    let update = scaled.then(|low| low.linear(&b, None));
+    let scaled = low.pipe(|low| low.mul(&scaling));
+    let update = scaled.pipe(|low| low.linear(&b, None));
     let added = added.add_(&update);
     drop((update, scaling, of_rows));
     let dtype = y.dtype();
@@ -38,13 +38,13 @@ pub fn entrywise(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let wide = x.to(a.dtype());
     let update = wide
         .dropout(cx.rate(lora.dropout))
-        .then(|x| x.linear(&weight, None));
+        .pipe(|x| x.linear(&weight, None));
     drop((wide, weight, both));
     let dtype = y.dtype();
     updated(y, update, dtype)
 }
 
-/// `gralora_k` where nothing else is asked for.
+/// The default of `gralora_k`.
 const PARTS: u64 = 2;
 
 /// `GraloraLayer`'s forward: each of two by two blocks of the weight has matrices of its own.
@@ -68,9 +68,9 @@ pub fn by_blocks(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     drop(low);
     let update = mixed.transpose(0, 1).bmm(&b).transpose(0, 1);
     drop(mixed);
-    let update = update.then(|update| update.reshape(&[rows, outputs]));
+    let update = update.pipe(|update| update.reshape(&[rows, outputs]));
     let dtype = y.dtype();
-    let scaled = update.view(y.shape()).to(dtype).then(Tensor::scale);
+    let scaled = update.view(y.shape()).to(dtype).pipe(Tensor::mul_scalar);
     drop(update);
     y.add_(&scaled).to(given)
 }
@@ -96,11 +96,11 @@ pub fn drawn(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let [mean, variance] = &halves[..] else {
         return y;
     };
-    let deviation = variance.scale().then(Tensor::exp);
+    let deviation = variance.mul_scalar().pipe(Tensor::exp);
     let noise = deviation.empty_like("randn_like", dtype);
-    let sample = noise.mul(&deviation).then(|spread| mean.add(spread));
+    let sample = noise.mul(&deviation).pipe(|spread| mean.add(spread));
     drop((noise, deviation, scaled));
-    let wide = sample.then(|low| low.linear(&shared_b.narrow(0, outputs), None));
+    let wide = sample.pipe(|low| low.linear(&shared_b.narrow(0, outputs), None));
     drop(halves);
     let update = b.mul(&wide);
     drop(wide);
@@ -120,7 +120,7 @@ pub fn decomposed(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let s_first = cx.buffer("S_low_init", [low], dtype);
     let v_first = cx.buffer("V_low_init", [low, inputs], dtype);
     let now = u.mul(&s.unsqueeze(0));
-    let first = u_first.mul(&s_first.unsqueeze(0)).then(Tensor::neg);
+    let first = u_first.mul(&s_first.unsqueeze(0)).pipe(Tensor::neg);
     let a = Tensor::cat(&now, &[&first], 1);
     drop((now, first));
     let b = Tensor::cat(&v, &[&v_first], 0);
@@ -130,15 +130,15 @@ pub fn decomposed(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let update = hidden.linear(&a, None);
     drop((hidden, a, b));
     let given = x.dtype();
-    let update = update.then(|update| update.to(given));
-    let sum = y.then(|y| y.add(&update));
+    let update = update.pipe(|update| update.to(given));
+    let sum = y.pipe(|y| y.add(&update));
     drop(update);
     sum
 }
 
 /// `VBLoRALayer`'s forward: rows of both matrices are mixed from two vectors each of a bank that all layers share.
 pub fn from_bank(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
-    // `vector_length`, `num_vectors` and `topk` where nothing else is asked for.
+    // The defaults of `vector_length`, `num_vectors` and `topk`.
     const LENGTH: u64 = 256;
     const VECTORS: u64 = 256;
     const CHOSEN: u64 = 2;
@@ -160,26 +160,26 @@ pub fn from_bank(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let bank = vector(&cx.root(), "vblora_vector_bank", &[VECTORS, LENGTH], lora);
     let mixed = |logits: &Tensor| {
         let (chosen, places) = logits.topk(CHOSEN);
-        let shares = chosen.then(|chosen| chosen.softmax(None));
+        let shares = chosen.pipe(|chosen| chosen.softmax(None));
         let rows = logits.numel() / VECTORS;
         let vectors = bank
             .embedding(&places)
-            .then(|found| found.view(&[rows, CHOSEN, LENGTH]));
+            .pipe(|found| found.view(&[rows, CHOSEN, LENGTH]));
         let weighted = shares.view(&[rows, CHOSEN, 1]).mul(&vectors);
         drop((shares, vectors, places));
         weighted
-            .then(|all| all.sum(&[-2]))
-            .then(|sum| sum.squeeze(-2))
+            .pipe(|all| all.sum(&[-2]))
+            .pipe(|sum| sum.squeeze(-2))
     };
-    let a = mixed(&logits_a).then(|a| a.reshape(&[lora.rank, inputs]));
+    let a = mixed(&logits_a).pipe(|a| a.reshape(&[lora.rank, inputs]));
     let b = mixed(&logits_b)
-        .then(|b| {
+        .pipe(|b| {
             b.view(&[pieces(outputs), lora.rank, LENGTH])
                 .transpose(1, 2)
         })
-        .then(|b| b.reshape(&[outputs, lora.rank]));
+        .pipe(|b| b.reshape(&[outputs, lora.rank]));
     let wide = x.to(bank.dtype()).dropout(cx.rate(lora.dropout));
-    let update = wide.linear(&a, None).then(|low| low.linear(&b, None));
+    let update = wide.linear(&a, None).pipe(|low| low.linear(&b, None));
     drop((wide, a, b));
     updated(y, update, given)
 }

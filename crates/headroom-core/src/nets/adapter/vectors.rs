@@ -7,7 +7,7 @@ use crate::tape::Tensor;
 use headroom_base::units::RoundUp;
 use headroom_scenario::Lora;
 
-/// Whether IA3 scales what comes to the layer instead of what it gives (`feedforward_modules`): where nobody names such layers, the
+/// Whether IA3 scales the layer's input instead of its output (`feedforward_modules`): by default, the
 /// known ones.
 pub fn is_feed_forward(name: &str, lora: &Lora) -> bool {
     if !lora.feed_forward.is_empty() {
@@ -23,7 +23,7 @@ pub fn is_feed_forward(name: &str, lora: &Lora) -> bool {
 pub fn scaled_input(cx: &Cx, x: &Tensor, lora: &Lora) -> Tensor {
     let scale = vector(cx, "ia3_l", &[1, x.size(-1)], lora);
     let wide = x.to(adapter_type(cx, lora));
-    let scaled = wide.mul(&scale.reshape(&[x.size(-1)]).scale());
+    let scaled = wide.mul(&scale.reshape(&[x.size(-1)]).mul_scalar());
     drop(wide);
     scaled.to(x.dtype())
 }
@@ -31,8 +31,8 @@ pub fn scaled_input(cx: &Cx, x: &Tensor, lora: &Lora) -> Tensor {
 pub fn scaled_output(cx: &Cx, y: Tensor, lora: &Lora) -> Tensor {
     let scale = vector(cx, "ia3_l", &[y.size(-1), 1], lora);
     let dtype = y.dtype();
-    let scale = scale.reshape(&[y.size(-1)]).scale();
-    let scaled = y.then(|y| y.mul(&scale));
+    let scale = scale.reshape(&[y.size(-1)]).mul_scalar();
+    let scaled = y.pipe(|y| y.mul(&scale));
     scaled.to(dtype)
 }
 
@@ -76,9 +76,9 @@ pub fn shards(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let shape = [&dims[..last], &[inputs / lora.rank.max(1), lora.rank]].concat();
     let sum = x
         .dropout(cx.rate(lora.dropout))
-        .then(|x| x.reshape(&shape))
-        .then(|x| x.sum(&[-2]))
-        .then(|sum| sum.squeeze(-2));
+        .pipe(|x| x.reshape(&shape))
+        .pipe(|x| x.sum(&[-2]))
+        .pipe(|sum| sum.squeeze(-2));
     drop(x);
     let update = sum.matmul_by(&block);
     drop(sum);

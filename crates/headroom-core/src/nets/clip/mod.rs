@@ -54,11 +54,11 @@ impl Net for Clip {
         let image_embeds = normalized(&image_features);
         let text_embeds = normalized(&text_features);
         let mut logits = text_embeds.linear(&image_embeds, None);
-        logits = scale.tensor().exp().then(|scale| logits.mul(scale));
+        logits = scale.tensor().exp().pipe(|scale| logits.mul(scale));
         let loss = cx.module("loss", |_| {
             let captions = contrastive_loss(&logits);
             let images = contrastive_loss(&logits.transpose(0, 1));
-            captions.add(&images).then(Tensor::scale)
+            captions.add(&images).pipe(Tensor::mul_scalar)
         });
         let held = vec![
             logits,

@@ -48,7 +48,7 @@ impl TextModel {
             let small = ids.constant("to", ids.shape(), DType::I32);
             let ends = ids.constant("eq", ids.shape(), DType::Bool);
             drop(small);
-            let ends = ends.then(|_| ids.constant("to", ids.shape(), DType::I32));
+            let ends = ends.pipe(|_| ids.constant("to", ids.shape(), DType::I32));
             let first = ids.constant("argmax", &[ids.size(0)], DType::I64);
             drop(ends);
             first

@@ -95,6 +95,6 @@ impl Tower {
 
 /// `QuickGELUActivation`: `x * sigmoid(1.702 x)`.
 pub fn quick_gelu(x: &Tensor) -> Tensor {
-    let gate = x.scale().then(Tensor::sigmoid);
+    let gate = x.mul_scalar().pipe(Tensor::sigmoid);
     x.mul(&gate)
 }

@@ -44,7 +44,7 @@ impl VisionModel {
     /// `hidden_states[-2]`, `last_hidden_state` and `pooler_output`, for models that read the state before the last.
     pub fn last_states(&self, cx: &Cx, image: &Tensor) -> [Tensor; 3] {
         let embedded = cx.module("embeddings", |cx| self.embeddings(cx, image));
-        let hidden = embedded.then(|embedded| cx.layer_norm("pre_layrnorm", embedded));
+        let hidden = embedded.pipe(|embedded| cx.layer_norm("pre_layrnorm", embedded));
         let before = self.tower.layers.saturating_sub(1);
         let tower = self.tower;
         let layer = move |cx: &Cx, state: &[Tensor]| -> Vec<Tensor> {

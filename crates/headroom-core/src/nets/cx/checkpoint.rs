@@ -11,7 +11,7 @@ use headroom_scenario::Checkpointing;
 pub enum Region {
     /// A module at this index of a list: `checkpoint_every` counts these.
     Layer(usize),
-    /// A block that stands in no counted list, such as one step of a recursion.
+    /// A block outside counted lists, such as one step of a recursion.
     Block,
     /// A block of convolutions. Selective policies keep none of its results, so they leave it as it is.
     Convolutions,
@@ -24,7 +24,7 @@ pub enum Region {
 pub(super) type Body = dyn Fn(&Cx, Vec<Tensor>) -> Vec<Tensor>;
 
 impl Cx {
-    /// Runs a region on its inputs, checkpointed where the run asks for it.
+    /// Runs a region on its inputs, checkpointed where the run requests it.
     pub fn block(
         &self,
         region: Region,

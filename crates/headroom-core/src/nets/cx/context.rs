@@ -5,36 +5,21 @@ use crate::tape::Tensor;
 use crate::tape::ops::AttentionMask;
 use headroom_scenario::ContextParallel;
 
-/// The group of GPUs that share sequences.
-#[derive(Clone, Copy, Debug)]
-pub struct Context {
-    /// How many GPUs are in it.
-    pub group: u64,
-    pub attention: ContextParallel,
-}
-
-impl Context {
-    /// Each GPU has whole sequences.
-    pub const ALONE: Self = Self {
-        group: 1,
-        attention: ContextParallel::Ring,
-    };
-}
-
 impl Cx {
     /// This GPU's tokens of a sequence.
     pub(in crate::nets) fn tokens_of(&self, sequence: u64) -> u64 {
-        sequence.div_ceil(self.env.context.group.max(1))
+        sequence.div_ceil(self.env.groups.context.group.max(1))
     }
 
     fn exchanges_heads(&self) -> bool {
-        self.env.context.group > 1 && self.env.context.attention == ContextParallel::Ulysses
+        self.env.groups.context.group > 1
+            && self.env.groups.context.attention == ContextParallel::Ulysses
     }
 
     /// `[B, S, H, D]` with all tokens of some heads, where heads are exchanged for tokens.
     pub(in crate::nets) fn tokens_gathered(&self, x: &Tensor) -> Tensor {
         if self.exchanges_heads() {
-            x.all_to_all(self.env.context.group, 2, 1)
+            x.all_to_all(self.env.groups.context.group, 2, 1)
         } else {
             x.clone()
         }
@@ -45,13 +30,13 @@ impl Cx {
         if !self.exchanges_heads() {
             return x;
         }
-        x.then(|x| x.all_to_all(self.env.context.group, 1, 2))
+        x.pipe(|x| x.all_to_all(self.env.groups.context.group, 1, 2))
     }
 
-    /// The same of `[B, H, S, D]`.
+    /// The same for `[B, H, S, D]`.
     pub(in crate::nets) fn heads_exchanged(&self, x: &Tensor) -> Tensor {
         if self.exchanges_heads() {
-            x.all_to_all(self.env.context.group, 1, 2)
+            x.all_to_all(self.env.groups.context.group, 1, 2)
         } else {
             x.clone()
         }
@@ -62,12 +47,12 @@ impl Cx {
         if !self.exchanges_heads() {
             return x;
         }
-        x.then(|x| x.all_to_all(self.env.context.group, 2, 1))
+        x.pipe(|x| x.all_to_all(self.env.groups.context.group, 2, 1))
     }
 
-    /// Causal attention over `[B, H, S, D]`, to the tokens of the whole group.
+    /// Causal attention over `[B, H, S, D]`, to the tokens of all GPUs of the group.
     pub(in crate::nets) fn causal_attention(&self, [q, k, v]: [&Tensor; 3]) -> Tensor {
-        let context = self.env.context;
+        let context = self.env.groups.context;
         if context.group > 1 && context.attention == ContextParallel::Ring {
             q.ring_attention(k, v, context.group)
         } else {

@@ -1,4 +1,4 @@
-//! Lists of layers: checkpointed where the run asks for it, and run once where they are equal.
+//! Lists of layers: checkpointed where the run requests it, and run once where they are equal.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ use headroom_scenario::Compile;
 pub type Layer = dyn Fn(&Cx, &[Tensor]) -> Vec<Tensor>;
 
 impl Cx {
-    /// A list of like layers, each taking the state the one before left; checkpointed where the run asks for it.
+    /// A list of like layers, each taking the state the one before left; checkpointed where the run requests it.
     pub fn layers(
         &self,
         name: &'static str,
@@ -21,7 +21,7 @@ impl Cx {
         layer: impl Fn(&Self, &[Tensor], usize) -> Vec<Tensor> + Clone + 'static,
     ) -> Vec<Tensor> {
         let layer = Rc::new(layer);
-        let within_budget = |_: &u64| !self.tape.spent();
+        let within_budget = |_: &u64| !self.tape.is_over_budget();
         let (range, state) = self.enter_layers(count, false, state);
         let state = range.take_while(within_budget).fold(state, |state, i| {
             let (layer, i) = (layer.clone(), i as usize);
@@ -30,7 +30,7 @@ impl Cx {
         self.leave_layers(state)
     }
 
-    /// A list of layers that are all alike: those after the first are run once for all.
+    /// A list of equal layers: those after the first are run once for all.
     pub fn equal_layers(
         &self,
         name: &'static str,
@@ -66,7 +66,7 @@ impl Cx {
         let (range, state) = self.enter_layers(count, period == 1, state);
         let (start, count) = (range.start, range.end - range.start);
         let run = |state, from: u64, to: u64| {
-            let within_budget = |_: &u64| !self.tape.spent();
+            let within_budget = |_: &u64| !self.tape.is_over_budget();
             (from..to)
                 .take_while(within_budget)
                 .fold(state, |state, i| layer(state, (start + i) as usize))
@@ -74,7 +74,7 @@ impl Cx {
         self.leave_layers(self.folded_run(count, period.max(1), state, &run))
     }
 
-    /// Runs so many layers, the equal periods of them once for all.
+    /// Runs `count` layers, the equal periods of them once for all.
     fn folded_run(
         &self,
         count: u64,
@@ -123,7 +123,7 @@ impl Cx {
         self.list_item(name, index, |cx| cx.as_layer(index, state, layer))
     }
 
-    /// The same of a list whose path comes from outside the program.
+    /// The same for a list whose path comes from outside the program.
     pub fn layer_at(
         &self,
         path: &[String],
@@ -139,7 +139,7 @@ impl Cx {
         }
     }
 
-    /// Goes into a layer that is yet to be made.
+    /// Enters a layer during the declaration pass.
     pub fn in_layer(&self, path: &[String], body: &dyn Fn(&Self)) {
         match path.split_first() {
             Some((first, rest)) => {

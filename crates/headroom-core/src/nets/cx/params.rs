@@ -2,30 +2,26 @@
 
 use std::rc::Rc;
 
-use smallvec::SmallVec;
-
 use super::Cx;
+use super::env::Named;
 use crate::tape::{Category, DType, Dims, Layout, Param, Tape, Tensor};
 use headroom_scenario::{AdapterMethod, Quantization, Training};
 
-/// What a module holds, by name.
-pub(super) type Named = SmallVec<[(&'static str, Rc<Param>); 2]>;
-
-/// A weight that is tied to another when this goes.
+/// A weight that is tied to another when this is dropped.
 #[derive(Debug)]
-pub struct TiedLater {
+pub struct UntiedWeight {
     tape: Tape,
     weight: Option<Tensor>,
 }
 
-impl Drop for TiedLater {
+impl Drop for UntiedWeight {
     fn drop(&mut self) {
         self.tape.setting_up(|| drop(self.weight.take()));
     }
 }
 
 impl Cx {
-    /// Whether the weights of a linear layer are stored in four bits: all but the head, where the run asks for it.
+    /// Whether the weights of a linear layer are stored in four bits: all but the head, where the run requests it.
     pub fn quantised(&self, name: &str) -> bool {
         self.env.training.quantization != Quantization::None && name != "lm_head"
     }
@@ -116,10 +112,10 @@ impl Cx {
         buffer.data.clone()
     }
 
-    /// A weight that the constructor makes here before it is tied to another: its memory comes and goes before the
+    /// A weight that the constructor makes here before it is tied to another: its memory is freed before the
     /// first step, and what the allocator took for it stays.
-    pub fn tied_later(&self, shape: impl Into<Dims>) -> Option<TiedLater> {
-        let mut tied = self.env.tied.borrow_mut();
+    pub fn weight_until_tied(&self, shape: impl Into<Dims>) -> Option<UntiedWeight> {
+        let mut tied = self.env.shared.tied.borrow_mut();
         if tied.contains(&self.scope) {
             return None;
         }
@@ -128,12 +124,12 @@ impl Cx {
         let weight = tape.setting_up(|| tape.empty("tied", shape, self.env.weights));
         weight.set_category(Category::Parameters);
         let weight = Some(weight);
-        Some(TiedLater { tape, weight })
+        Some(UntiedWeight { tape, weight })
     }
 
     /// What this module already has by that name.
     fn made(&self, name: &str) -> Option<Rc<Param>> {
-        let all = self.env.params.borrow();
+        let all = self.env.shared.params.borrow();
         let mine = all.get(self.scope.index())?;
         let (_, found) = mine.iter().find(|(known, _)| *known == name)?;
         self.env.wrapper.uses(found);
@@ -142,10 +138,10 @@ impl Cx {
 
     fn keep(&self, name: &'static str, param: Rc<Param>) {
         // What another rank has is no parameter here.
-        if self.tape.leaves_out() {
+        if self.tape.shapes_only() {
             return;
         }
-        let mut all = self.env.params.borrow_mut();
+        let mut all = self.env.shared.params.borrow_mut();
         let place = self.scope.index();
         if all.len() <= place {
             all.resize_with(place + 1, Named::new);
@@ -176,7 +172,7 @@ impl Cx {
         format!("{}.{name}", self.path())
     }
 
-    /// Whether its parameter `name` is trained. A path is written out only where a pattern asks for it.
+    /// Whether its parameter `name` is trained. A path is built only if a pattern needs it.
     fn trains(&self, name: &str) -> bool {
         let Training {
             lora,

@@ -1,55 +1,15 @@
 //! Tensor parallelism: how modules' weights are split over the GPUs of a group, by a plan as `parallelize_module` takes it.
 
-use super::Cx;
+use super::{Cx, Split};
 use crate::tape::Tensor;
-
-/// How a module's weight is split, or its input laid out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Split {
-    /// `ColwiseParallel`: each GPU computes a part of the output's features.
-    Columns,
-    /// `RowwiseParallel`: each has a part of the input's features; the products are summed.
-    Rows,
-    /// `RowwiseParallel` of an embedding: each has a part of the table's rows; what they find is summed.
-    Vocabulary,
-    /// `ColwiseParallel` of the head: all logits are gathered unless the loss is split too.
-    Head,
-    /// `PrepareModuleInput`: the module is given all tokens where its GPUs have a part of them.
-    GatherSequence,
-}
-
-/// The modules that are split, by name.
-pub type Plan = &'static [(&'static str, Split)];
-
-/// The tensor-parallel group of a run.
-#[derive(Clone, Copy, Debug)]
-pub struct TensorParallel {
-    pub plan: Plan,
-    /// How many GPUs are in it.
-    pub group: u64,
-    /// Norms and residuals see a part of the tokens on each GPU (`SequenceParallel`).
-    pub sequence: bool,
-    /// The loss is computed of a part of the logits on each GPU (`loss_parallel`).
-    pub loss: bool,
-}
-
-impl TensorParallel {
-    /// One GPU has all.
-    pub const ALONE: Self = Self {
-        plan: &[],
-        group: 1,
-        sequence: false,
-        loss: false,
-    };
-}
 
 /// Tokens are the second dimension of hidden states `[B, S, H]`.
 const TOKENS: isize = 1;
 
 impl Cx {
-    /// How the module is split; `None` where it is whole.
+    /// How the module is split; `None` if it is not.
     pub(in crate::nets) fn split(&self, module: &str) -> Option<Split> {
-        let parallel = &self.env.tensor;
+        let parallel = &self.env.groups.tensor;
         if parallel.group <= 1 {
             return None;
         }
@@ -64,10 +24,11 @@ impl Cx {
         x: &Tensor,
         body: impl FnOnce(&Self, &Tensor) -> T,
     ) -> T {
-        let gathers = self.env.tensor.sequence && self.split(name) == Some(Split::GatherSequence);
+        let gathers =
+            self.env.groups.tensor.sequence && self.split(name) == Some(Split::GatherSequence);
         self.module(name, |cx| {
             if gathers {
-                let whole = x.all_gather(cx.env.tensor.group, TOKENS);
+                let whole = x.all_gather(cx.env.groups.tensor.group, TOKENS);
                 body(cx, &whole)
             } else {
                 body(cx, x)
@@ -75,14 +36,14 @@ impl Cx {
         })
     }
 
-    /// This GPU's part of so many rows or columns, the first and largest.
+    /// This GPU's part of this many rows or columns, the first and largest.
     pub(in crate::nets) fn part_of(&self, whole: u64) -> u64 {
-        whole.div_ceil(self.env.tensor.group.max(1))
+        whole.div_ceil(self.env.groups.tensor.group.max(1))
     }
 
     /// The input of a linear layer that is split so.
     pub(in crate::nets) fn split_input(&self, split: Split, x: &Tensor) -> Tensor {
-        let parallel = &self.env.tensor;
+        let parallel = &self.env.groups.tensor;
         match split {
             Split::Columns if parallel.sequence => x.clone(),
             Split::Head if parallel.sequence => x.all_gather(parallel.group, TOKENS),
@@ -93,14 +54,14 @@ impl Cx {
 
     /// The output of a module that is split so, as the next one takes it.
     pub(in crate::nets) fn joined(&self, split: Split, y: Tensor) -> Tensor {
-        let parallel = &self.env.tensor;
+        let parallel = &self.env.groups.tensor;
         match split {
             Split::Rows | Split::Vocabulary if parallel.sequence => {
-                y.then(|y| y.reduce_scatter(parallel.group, TOKENS))
+                y.pipe(|y| y.reduce_scatter(parallel.group, TOKENS))
             }
-            Split::Rows | Split::Vocabulary => y.then(Tensor::all_reduce),
+            Split::Rows | Split::Vocabulary => y.pipe(Tensor::all_reduce),
             Split::Head if !parallel.loss => {
-                y.then(|y| y.all_gather_replicated(parallel.group, -1))
+                y.pipe(|y| y.all_gather_replicated(parallel.group, -1))
             }
             _ => y,
         }

@@ -1,8 +1,9 @@
 //! Self-attention of the decoder.
 
 use super::super::Cx;
+use super::super::kv_cache::{Cache, cache, cached};
 use super::family::{Positions, Projection, QkNorm, Scores};
-use super::{Cache, Decoder, LayerInputs, rope};
+use super::{Decoder, LayerInputs, rope};
 use crate::tape::ops::{AttentionMask, repeat_heads};
 use crate::tape::{ConstructionPoint, DType, Tensor};
 use headroom_scenario::{Attention, Checkpointing, Kernels};
@@ -187,7 +188,7 @@ impl Decoder {
                 [keys, split(values, None)]
             }
             Projection::ScaledQueryFirst => {
-                queries = split(queries.then(Tensor::scale), None);
+                queries = split(queries.pipe(Tensor::mul_scalar), None);
                 let keys = project("k_proj", k);
                 let values = project("v_proj", k);
                 [split(keys, None), split(values, None)]
@@ -243,18 +244,6 @@ fn norm_per_head(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
     }
 }
 
-/// The cache of keys and values, if there is one: a checkpointed layer gets none (`GradientCheckpointingLayer`).
-pub(in crate::nets) fn cache(cx: &Cx) -> Cache {
-    let kept = cx.env.training.use_cache && cx.checkpointing() != Checkpointing::Layers;
-    kept.then(Default::default)
-}
-
-/// Keys and values to attend to, with those of the cache where there is one.
-pub(in crate::nets) fn cached(cache: &Cache, k: Tensor, v: Tensor) -> (Tensor, Tensor) {
-    let Some(cache) = cache else { return (k, v) };
-    cache.update(k, v).into()
-}
-
 /// `ALL_ATTENTION_FUNCTIONS` for queries, keys and values `[B, H, S, D]`: the result `[B, S, H, D]`.
 pub(super) fn attention_function(
     cx: &Cx,
@@ -266,7 +255,7 @@ pub(super) fn attention_function(
 ) -> (Tensor, Option<Tensor>) {
     let [q, k, v] = all;
     match cx.env.training.attention {
-        Attention::Sdpa | Attention::Flash2 if cx.env.context.group > 1 => {
+        Attention::Sdpa | Attention::Flash2 if cx.env.groups.context.group > 1 => {
             (across_gpus(cx, [q, k, v], groups), None)
         }
         Attention::Sdpa | Attention::Flash2 => (sdpa(q, k, v, mask, groups, dropout), None),
@@ -274,7 +263,7 @@ pub(super) fn attention_function(
     }
 }
 
-/// The same for the tokens of a whole group of GPUs, which has as many heads of keys as of queries (accelerate's
+/// The same over the tokens of all GPUs of a group, which has as many heads of keys as of queries (accelerate's
 /// `_prepare_cp`, around `context_parallel` of PyTorch).
 fn across_gpus(cx: &Cx, [q, k, v]: [&Tensor; 3], groups: u64) -> Tensor {
     let [q, k, v] = [q, k, v].map(|x| cx.heads_exchanged(x));
@@ -317,22 +306,22 @@ fn eager(
 ) -> (Tensor, Option<Tensor>) {
     let keys = repeat_heads(k, groups);
     let values = repeat_heads(v, groups);
-    let mut weights = q.matmul(&keys.transpose(2, 3)).then(Tensor::scale);
+    let mut weights = q.matmul(&keys.transpose(2, 3)).pipe(Tensor::mul_scalar);
     if softcap {
-        weights = weights.scale();
+        weights = weights.mul_scalar();
         weights = weights.tanh();
-        weights = weights.scale();
+        weights = weights.mul_scalar();
     }
     if let AttentionMask::Given(bias) = mask {
         weights = weights.add(bias);
     }
     weights = weights
         .softmax(Some(DType::F32))
-        .then(|weights| weights.to(q.dtype()));
+        .pipe(|weights| weights.to(q.dtype()));
     weights = weights.dropout(dropout);
     let out = weights
         .matmul(&values)
-        .then(|out| out.transpose(1, 2).contiguous());
+        .pipe(|out| out.transpose(1, 2).contiguous());
     (out, Some(weights))
 }
 
@@ -346,7 +335,7 @@ fn eager_with_sinks(
     let (b, h, s) = (q.size(0), q.size(1), q.size(2));
     let keys = repeat_heads(k, groups);
     let values = repeat_heads(v, groups);
-    let mut weights = q.matmul(&keys.transpose(2, 3)).then(Tensor::scale);
+    let mut weights = q.matmul(&keys.transpose(2, 3)).pipe(Tensor::mul_scalar);
     if let AttentionMask::Given(bias) = mask {
         weights = weights.add(bias);
     }
@@ -361,7 +350,7 @@ fn eager_with_sinks(
     weights = kept.to(v.dtype());
     let out = weights
         .matmul(&values)
-        .then(|out| out.transpose(1, 2).contiguous());
+        .pipe(|out| out.transpose(1, 2).contiguous());
     drop((keys, values, column, scores, shares, kept));
     (out, Some(weights))
 }
@@ -385,6 +374,6 @@ fn eager_fp32(
     weights = weights.to(v.dtype());
     let out = weights.matmul(v);
     drop((query, key, visible, least));
-    let merged = out.then(|out| out.transpose(1, 2).contiguous());
+    let merged = out.pipe(|out| out.transpose(1, 2).contiguous());
     (merged, Some(weights))
 }

@@ -51,7 +51,7 @@ impl Decoder {
         }
         let shares = weights
             .softmax(Some(DType::F32))
-            .then(|shares| shares.to(query.dtype()));
+            .pipe(|shares| shares.to(query.dtype()));
         let context = shares.view(&[b * h, s, keys]).bmm(&value);
         let merged = context
             .view(&[b, h, s, d])

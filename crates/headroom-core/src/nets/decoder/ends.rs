@@ -27,7 +27,7 @@ impl Decoder {
         Tensor::cat(&prompt, &[&tokens], 1)
     }
 
-    /// So many learned rows; with p-tuning they come out of a small network (`PromptEncoder` of peft/tuners/p_tuning/model.py).
+    /// The number of learned rows; with p-tuning they come out of a small network (`PromptEncoder` of peft/tuners/p_tuning/model.py).
     fn prompt(&self, cx: &Cx, rows: u64) -> Tensor {
         let trained =
             |cx: &Cx, name, shape: &[u64]| cx.param_as(name, shape, DType::F32, |_| true).tensor();
@@ -64,7 +64,7 @@ impl Decoder {
             EmbeddingScale::None => cx.input_embedding(name, ids, self.vocab, self.embedding_dim),
             EmbeddingScale::Number => cx
                 .input_embedding(name, ids, self.vocab, self.hidden)
-                .then(Tensor::scale),
+                .pipe(Tensor::mul_scalar),
             EmbeddingScale::Tensor => cx.scaled_embedding(name, ids, self.vocab, self.hidden),
         }
     }
@@ -113,7 +113,7 @@ impl Decoder {
         let logits = if self.tied {
             let weight = self.head_weight(cx).tensor();
             cx.module("lm_head", |cx| {
-                drop(cx.tied_later([self.vocab, self.embedding_dim]));
+                drop(cx.weight_until_tied([self.vocab, self.embedding_dim]));
             });
             cx.tied_linear("lm_head", hidden, &weight)
         } else {
@@ -121,11 +121,11 @@ impl Decoder {
         };
         if self.family.head.softcap {
             logits
-                .then(Tensor::scale)
-                .then(Tensor::tanh)
-                .then(Tensor::scale)
+                .pipe(Tensor::mul_scalar)
+                .pipe(Tensor::tanh)
+                .pipe(Tensor::mul_scalar)
         } else if self.family.head.scaled {
-            logits.then(Tensor::scale)
+            logits.pipe(Tensor::mul_scalar)
         } else {
             logits
         }

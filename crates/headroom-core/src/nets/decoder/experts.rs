@@ -2,55 +2,8 @@
 
 use super::super::Cx;
 use super::Decoder;
+use super::family::{Experts, Router, SharedExpert};
 use crate::tape::{DType, Tensor};
-
-/// What sets a family's mixture of experts apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Experts {
-    /// The weights of a token's experts are divided by their sum.
-    pub norm_topk_prob: bool,
-    pub router: Router,
-    pub shared: SharedExpert,
-    /// Matrices of experts have biases, are transposed, and alternate gate and up (GPT-OSS).
-    pub bias: bool,
-    /// The router's correction bias is made in fp32 whatever the model's type (GLM-4.5).
-    pub fp32_correction: bool,
-}
-
-impl Experts {
-    pub const PLAIN: Self = Self {
-        norm_topk_prob: false,
-        router: Router::Softmax,
-        shared: SharedExpert::None,
-        bias: false,
-        fp32_correction: false,
-    };
-}
-
-/// How a token's experts and their weights are computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Router {
-    /// A softmax whose weights take the type of the logits.
-    Softmax,
-    /// A softmax whose weights stay in fp32 (Mixtral).
-    SoftmaxFp32,
-    /// A softmax in fp32, restricted to the groups with the best experts (DeepSeek V2).
-    SoftmaxOfGroups,
-    /// A softmax over the logits of the chosen experts alone (GPT-OSS).
-    SoftmaxOfChosen,
-    /// Sigmoids with a correction bias, restricted to the best groups (DeepSeek V3).
-    SigmoidOfGroups,
-}
-
-/// An MLP beside the experts that every token passes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SharedExpert {
-    None,
-    /// Before the experts, behind a gate (Qwen2-MoE).
-    Gated,
-    /// After the experts (DeepSeek).
-    AfterExperts,
-}
 
 impl Decoder {
     /// `MixtralSparseMoeBlock.forward` and its relatives.
@@ -72,7 +25,7 @@ impl Decoder {
             hidden = x.view(hidden.shape());
         }
         let mut out = cx.module("experts", |cx| {
-            if cx.env.experts > 1 && !experts.bias {
+            if cx.env.groups.experts > 1 && !experts.bias {
                 return self.dispatched_experts(cx, [&hidden, &weights, &chosen]);
             }
             if cx.env.libraries.looped_experts && !experts.bias {
@@ -86,8 +39,8 @@ impl Decoder {
         if let Some(mut shared) = shared {
             shared = cx
                 .linear("shared_expert_gate", &hidden, 1, false)
-                .then(Tensor::sigmoid)
-                .then(|gate| gate.mul(&shared));
+                .pipe(Tensor::sigmoid)
+                .pipe(|gate| gate.mul(&shared));
             out = out.add(&shared);
         }
         out = out.reshape(x.shape());
@@ -103,8 +56,8 @@ impl Decoder {
 
     /// The experts that this GPU has.
     fn own_experts(&self, cx: &Cx) -> u64 {
-        let divided = cx.env.divides_experts.get();
-        let groups = if divided { cx.env.experts } else { 1 };
+        let divided = cx.env.shared.divides_experts.get();
+        let groups = if divided { cx.env.groups.experts } else { 1 };
         self.experts.div_ceil(groups.max(1))
     }
 
@@ -125,7 +78,7 @@ impl Decoder {
 
     fn dispatched(&self, cx: &Cx, given: [&Tensor; 3]) -> Tensor {
         // GPUs that share the matrices have the same tokens: each sends a part of them, and gathers what the others got back.
-        let group = cx.env.tensor.group;
+        let group = cx.env.groups.tensor.group;
         let [hidden, weights, chosen] = given;
         let own = |x: &Tensor| {
             if group > 1 {
@@ -138,7 +91,7 @@ impl Decoder {
         let weights = own(weights);
         let sum = self.sent_and_returned(cx, [&hidden, &weights, &chosen]);
         if group > 1 {
-            sum.then(|sum| sum.all_gather_replicated(group, 0))
+            sum.pipe(|sum| sum.all_gather_replicated(group, 0))
         } else {
             sum
         }
@@ -151,26 +104,26 @@ impl Decoder {
         let numbers = chosen.view(&[pairs]);
         let (sorted, order) = numbers.sorted();
         drop(sorted);
-        let sent = index("floor_divide", pairs).then(|places| hidden.rows_at(places));
+        let sent = index("floor_divide", pairs).pipe(|places| hidden.rows_at(places));
         let counts = index("zeros", self.experts);
         drop(index("ones_like", pairs));
         let received_counts = index("empty_like", self.experts);
-        let received = sent.then(Tensor::exchanged_rows);
+        let received = sent.pipe(Tensor::exchanged_rows);
         let own_numbers = index("repeat_interleave", pairs).view(&[pairs, 1]);
         let ones = hidden.constant("ones_like", &[pairs, 1], received.dtype());
         let found = self.grouped_experts(cx, &received, &own_numbers, &ones, false);
         drop((received, own_numbers, ones, counts, received_counts));
-        let returned = found.then(Tensor::exchanged_rows);
-        let placed = returned.then(|rows| rows.put_at(&order));
+        let returned = found.pipe(Tensor::exchanged_rows);
+        let placed = returned.pipe(|rows| rows.put_at(&order));
         drop(order);
         let weighted = {
             let by_choice = placed.view(&[tokens, k, self.hidden]);
             drop(placed);
-            weights.unsqueeze(-1).then(|weights| by_choice.mul(weights))
+            weights.unsqueeze(-1).pipe(|weights| by_choice.mul(weights))
         };
         weighted
-            .then(|parts| parts.sum(&[1]))
-            .then(|sum| sum.to(hidden.dtype()))
+            .pipe(|parts| parts.sum(&[1]))
+            .pipe(|sum| sum.to(hidden.dtype()))
     }
 
     /// The experts' matrices: up and gate together, and down.
@@ -201,7 +154,7 @@ impl Decoder {
     fn gated_halves(&self, both: &Tensor) -> Tensor {
         let mut halves = both.chunk(2, -1);
         match (halves.pop(), halves.pop()) {
-            (Some(up), Some(gate)) => self.activation(&gate).then(|gate| gate.mul(&up)),
+            (Some(up), Some(gate)) => self.activation(&gate).pipe(|gate| gate.mul(&up)),
             _ => both.clone(),
         }
     }
@@ -227,7 +180,7 @@ impl Decoder {
             let state = hidden.rows(&places);
             let out = cx.list_item("experts", i as usize, |cx| {
                 let gate = cx.linear("w1", &state, self.moe_intermediate, false);
-                let product = self.activation(&gate).then(|gate| {
+                let product = self.activation(&gate).pipe(|gate| {
                     let up = cx.linear("w3", &state, self.moe_intermediate, false);
                     gate.mul(&up)
                 });
@@ -235,7 +188,7 @@ impl Decoder {
                 cx.linear("w2", &product, self.hidden, false)
             });
             let factor = flat.rows(&choices).unsqueeze(-1);
-            let weighted = out.mul(&factor).then(|rows| rows.to(hidden.dtype()));
+            let weighted = out.mul(&factor).pipe(|rows| rows.to(hidden.dtype()));
             drop(out);
             sum = sum.index_add_(&weighted, &places);
         }
@@ -263,7 +216,7 @@ impl Decoder {
         let [up_and_gate, down] = self.expert_weights(cx);
         let by_pair = |matrices: &Tensor, rows: &Tensor| {
             let column = rows.unsqueeze(-1);
-            matrices.bmm(&column).then(|product| product.squeeze(-1))
+            matrices.bmm(&column).pipe(|product| product.squeeze(-1))
         };
         let mut selected = up_and_gate.rows_at(&numbers);
         let mut out = by_pair(&selected, &rows);
@@ -272,10 +225,10 @@ impl Decoder {
         out = by_pair(&selected, &out);
         let weighted = sample_weights
             .unsqueeze(-1)
-            .then(|weights| out.mul(weights));
+            .pipe(|weights| out.mul(weights));
         let sum = weighted
             .view(&[tokens, k, self.hidden])
-            .then(|parts| parts.sum(&[1]))
+            .pipe(|parts| parts.sum(&[1]))
             .view(&[tokens, self.hidden]);
         let result = sum.to(hidden.dtype());
         drop((selected, rows, out, weighted));
@@ -296,7 +249,7 @@ impl Decoder {
         let weights = weights.view(&[pairs]);
         let numbers = chosen.view(&[pairs]);
         let (sorted, order) = numbers.sorted();
-        let rows = index("floor_divide", pairs).then(|places| hidden.rows_at(places));
+        let rows = index("floor_divide", pairs).pipe(|places| hidden.rows_at(places));
         let row_weights = weights.rows_at(&order);
         let small = hidden.constant("to", &[pairs], DType::I32);
         let own = self.own_experts(cx);
@@ -321,13 +274,13 @@ impl Decoder {
             out = self.gated_halves(&out);
             out = out.grouped_product(&down, &offsets, true);
         }
-        let mut weighted = row_weights.unsqueeze(-1).then(|weights| out.mul(weights));
+        let mut weighted = row_weights.unsqueeze(-1).pipe(|weights| out.mul(weights));
         let inverse = index("empty_like", pairs);
         drop(index("arange", pairs));
         weighted = weighted.rows_at(&inverse);
         let sum = weighted
             .view(&[tokens, k, self.hidden])
-            .then(|parts| parts.sum(&[1]))
+            .pipe(|parts| parts.sum(&[1]))
             .view(&[tokens, self.hidden]);
         let result = sum.to(hidden.dtype());
         drop((sorted, order, small, counts, row_weights, rows, biases));
@@ -338,7 +291,7 @@ impl Decoder {
 /// `out.add_(bias)`.
 fn added(out: Tensor, biases: Option<&Tensor>) -> Tensor {
     match biases {
-        Some(biases) => out.then(|out| out.add_(biases)),
+        Some(biases) => out.pipe(|out| out.add_(biases)),
         None => out,
     }
 }
@@ -349,8 +302,8 @@ fn clamped_halves(both: &Tensor) -> Tensor {
     gate = gate.clamp();
     up = up.clamp_between();
     let glu = {
-        let open = gate.scale().then(Tensor::sigmoid);
+        let open = gate.mul_scalar().pipe(Tensor::sigmoid);
         gate.mul(&open)
     };
-    up.shift().then(|up| up.mul(&glu))
+    up.add_scalar().pipe(|up| up.mul(&glu))
 }

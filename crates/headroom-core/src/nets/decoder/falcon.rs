@@ -27,7 +27,7 @@ impl Decoder {
                 (q.attention(&k, &v, &inputs.attention_mask, 0.0), None)
             }
             Attention::Eager => {
-                let mut scores = q.matmul(&k.transpose(-1, -2)).then(Tensor::scale_);
+                let mut scores = q.matmul(&k.transpose(-1, -2)).pipe(Tensor::div_scalar_);
                 if let AttentionMask::Given(bias) = &inputs.attention_mask {
                     let sum = scores.add(bias);
                     scores = sum.softmax(Some(x.dtype()));

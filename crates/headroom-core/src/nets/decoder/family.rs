@@ -1,6 +1,5 @@
 //! What sets a family apart from Llama: declared in [`families`](super::families), read by the one decoder.
 
-use super::experts::Experts;
 use crate::nets::inputs::MaskRules;
 
 /// A family of decoders, by what differs between published models.
@@ -60,7 +59,7 @@ pub(super) enum EmbeddingScale {
     Tensor,
 }
 
-/// How a layer knows where a token stands.
+/// How a layer encodes positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Positions {
     Rotary(Rope),
@@ -117,7 +116,7 @@ pub(super) struct Attention {
     pub scores: Scores,
     /// `attn_logit_softcapping`: eager scores pass through tanh.
     pub softcap: bool,
-    /// Every n-th layer attends to the whole sequence, the others to a sliding window; no layer to the whole where this is zero.
+    /// Every n-th layer attends to the full sequence, the others to a sliding window; no layer does if this is zero.
     pub full_attention_interval: u64,
     /// `sliding_window` where the model's configuration names none.
     pub sliding_window: u64,
@@ -160,7 +159,7 @@ pub(super) enum QkNorm {
     PerHead,
     /// Over each head, after that.
     PerHeadTransposed,
-    /// Over the whole projection.
+    /// Over the full projection.
     WholeProjection,
     /// A module of its own for each head (StableLM 2).
     ModulePerHead,
@@ -171,7 +170,7 @@ pub(super) enum QkNorm {
 pub(super) enum Scores {
     /// By `ALL_ATTENTION_FUNCTIONS`.
     Library,
-    /// Eagerly, with a learned sink for each head beside the scores (GPT-OSS).
+    /// Eagerly, with a learned sink for each head next to the scores (GPT-OSS).
     Sinks,
     /// Eagerly in fp32, with the block's own causal mask (GPT-Neo).
     Fp32,
@@ -184,7 +183,7 @@ pub(super) struct Mlp {
     pub form: MlpForm,
     pub bias: bool,
     pub activation: Activation,
-    /// The mixture of experts that stands in the MLP's place.
+    /// The mixture of experts that replaces the MLP.
     pub experts: Option<Experts>,
     /// Hidden states are `[tokens, hidden]` within it (OPT).
     pub flattens_tokens: bool,
@@ -307,4 +306,52 @@ impl Dropout {
         in_sublayers: false,
         in_layer: false,
     };
+}
+
+/// What sets a family's mixture of experts apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Experts {
+    /// The weights of a token's experts are divided by their sum.
+    pub norm_topk_prob: bool,
+    pub router: Router,
+    pub shared: SharedExpert,
+    /// Matrices of experts have biases, are transposed, and alternate gate and up (GPT-OSS).
+    pub bias: bool,
+    /// The router's correction bias is made in fp32 whatever the model's type (GLM-4.5).
+    pub fp32_correction: bool,
+}
+
+impl Experts {
+    pub const PLAIN: Self = Self {
+        norm_topk_prob: false,
+        router: Router::Softmax,
+        shared: SharedExpert::None,
+        bias: false,
+        fp32_correction: false,
+    };
+}
+
+/// How a token's experts and their weights are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Router {
+    /// A softmax whose weights take the type of the logits.
+    Softmax,
+    /// A softmax whose weights stay in fp32 (Mixtral).
+    SoftmaxFp32,
+    /// A softmax in fp32, restricted to the groups with the best experts (DeepSeek V2).
+    SoftmaxOfGroups,
+    /// A softmax over the logits of the chosen experts alone (GPT-OSS).
+    SoftmaxOfChosen,
+    /// Sigmoids with a correction bias, restricted to the best groups (DeepSeek V3).
+    SigmoidOfGroups,
+}
+
+/// An MLP for every token, in addition to the experts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SharedExpert {
+    None,
+    /// Before the experts, behind a gate (Qwen2-MoE).
+    Gated,
+    /// After the experts (DeepSeek).
+    AfterExperts,
 }

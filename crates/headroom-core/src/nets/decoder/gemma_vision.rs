@@ -11,11 +11,11 @@ use crate::tape::{DType, Tensor};
 use headroom_scenario::Data;
 
 #[derive(Clone, Copy, Debug)]
-struct Pictured {
+struct Gemma3 {
     vision: VisionModel,
     text: Decoder,
     projector: Projector,
-    /// How many patches lie along the side of a square whose mean is a token.
+    /// Patches along the side of a square whose mean is a token.
     square: u64,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn build(
 ) -> Result<Box<dyn Net>, ModelError> {
     let vision = VisionModel::new(sizes)?;
     let side = sizes.or("image_tokens", 256).isqrt().max(1);
-    Ok(Box::new(Pictured {
+    Ok(Box::new(Gemma3 {
         square: (vision.side() / side).max(1),
         vision,
         text: Decoder::new(sizes, family)?,
@@ -43,7 +43,7 @@ pub(super) fn build(
     }))
 }
 
-impl Net for Pictured {
+impl Net for Gemma3 {
     /// One image a sample; its tokens are part of the sequence.
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         let mut all = inputs::token_ids_and_labels(cx, data);
@@ -68,7 +68,7 @@ impl Net for Pictured {
     }
 }
 
-impl Pictured {
+impl Gemma3 {
     fn model(
         &self,
         cx: &Cx,
@@ -82,7 +82,7 @@ impl Pictured {
         // PaliGemma counts places from one, and before it looks at images.
         let positions = match self.projector {
             Projector::Pooled => None,
-            Projector::Linear => Some(inputs::positions(ids).then(Tensor::shift)),
+            Projector::Linear => Some(inputs::positions(ids).pipe(Tensor::add_scalar)),
         };
         let states = cx.module("vision_tower", |cx| {
             self.vision.last_hidden_state(cx, pixels)

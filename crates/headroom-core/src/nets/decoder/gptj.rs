@@ -15,7 +15,7 @@ impl Decoder {
             self.gptj_attention(cx, &normed, inputs)
         });
         let mlp_out = self.mlp(cx, &normed);
-        let out = attended.add(&mlp_out).then(|sum| sum.add(input));
+        let out = attended.add(&mlp_out).pipe(|sum| sum.add(input));
         drop((normed, attended, mlp_out));
         [out, weights]
     }
@@ -49,7 +49,7 @@ impl Decoder {
         let repeated_ids = table.constant("repeat", &[1, s, width], DType::I64);
         let both = table
             .constant("gather", &[1, s, width], DType::F32)
-            .then(|both| both.to(dtype));
+            .pipe(|both| both.to(dtype));
         let [sines, cosines] = [0; 2].map(|_| both.narrow(-1, width / 2).unsqueeze(2));
         ([cosines, sines], vec![embed_positions, repeated_ids, both])
     }
@@ -82,7 +82,7 @@ impl Decoder {
 fn attend_in_fp32([query, key, value]: [&Tensor; 3], mask: &AttentionMask) -> (Tensor, Tensor) {
     let (query, key) = (query.to(DType::F32), key.to(DType::F32));
     let mut weights = query.matmul(&key.transpose(-1, -2));
-    weights = weights.scale();
+    weights = weights.mul_scalar();
     if let AttentionMask::Given(bias) = mask {
         weights = weights.add(bias);
     }

@@ -106,7 +106,7 @@ impl Decoder {
     /// `residual + hidden_states * self.residual_multiplier`.
     fn add_residual(&self, residual: &Tensor, hidden: &Tensor) -> Tensor {
         if self.family.norms.residual_multiplier {
-            hidden.scale().then(|scaled| residual.add(scaled))
+            hidden.mul_scalar().pipe(|scaled| residual.add(scaled))
         } else {
             residual.add(hidden)
         }
@@ -122,7 +122,7 @@ impl Decoder {
         hidden = hidden.reshape(&[hidden.numel() / self.hidden.max(1), self.hidden]);
         let residual = hidden.clone();
         hidden = self.mlp(cx, &hidden);
-        hidden = residual.add(&hidden).then(|sum| sum.view(&shape));
+        hidden = residual.add(&hidden).pipe(|sum| sum.view(&shape));
         hidden = self.norm(cx, names.mlp_norm, &hidden);
         drop(weights);
         hidden
@@ -136,7 +136,7 @@ impl Decoder {
         let residual = input.add(&attended);
         let mlp_out = self
             .norm(cx, names.mlp_norm, &residual)
-            .then(|normed| self.mlp(cx, normed));
+            .pipe(|normed| self.mlp(cx, normed));
         let out = residual.add(&mlp_out);
         drop((normed, attended, weights));
         out
@@ -153,9 +153,9 @@ impl Decoder {
         let (attended, weights) = self.self_attention(cx, &normed, inputs);
         let mlp_out = self.mlp(cx, &normed);
         let out = if residual_first {
-            input.add(&attended).then(|sum| sum.add(&mlp_out))
+            input.add(&attended).pipe(|sum| sum.add(&mlp_out))
         } else {
-            attended.add(&mlp_out).then(|sum| sum.add(input))
+            attended.add(&mlp_out).pipe(|sum| sum.add(input))
         };
         drop((normed, weights));
         out
@@ -166,11 +166,11 @@ impl Decoder {
         let names = self.family.names;
         let (attended, weights) = self
             .norm(cx, names.input_norm, input)
-            .then(|normed| self.self_attention(cx, normed, inputs));
+            .pipe(|normed| self.self_attention(cx, normed, inputs));
         let mlp_out = self
             .norm(cx, names.mlp_norm, input)
-            .then(|normed| self.mlp(cx, normed));
-        let out = mlp_out.add(&attended).then(|sum| sum.add(input));
+            .pipe(|normed| self.mlp(cx, normed));
+        let out = mlp_out.add(&attended).pipe(|sum| sum.add(input));
         drop(weights);
         out
     }

@@ -1,32 +1,9 @@
 //! MLA, multi-head latent attention (transformers/models/deepseek_{v2,v3}/modeling_*.py).
 
-use super::super::{Cx, Sizes};
+use super::super::Cx;
 use super::family::Positions;
-use super::{Decoder, LayerInputs, attention, cached, rope};
+use super::{Decoder, LayerInputs, Mla, attention, cached, rope};
 use crate::tape::Tensor;
-
-/// The widths of compressed queries, keys and values, as the configuration names them.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Mla {
-    /// Zero where queries are not compressed.
-    q_lora_rank: u64,
-    kv_lora_rank: u64,
-    qk_nope_head_dim: u64,
-    pub qk_rope_head_dim: u64,
-    v_head_dim: u64,
-}
-
-impl Mla {
-    pub fn of(sizes: &Sizes) -> Option<Self> {
-        Some(Self {
-            q_lora_rank: sizes.or("q_rank", 0),
-            kv_lora_rank: sizes.get("kv_rank")?,
-            qk_nope_head_dim: sizes.or("nope_dim", 128),
-            qk_rope_head_dim: sizes.or("rope_dim", 64),
-            v_head_dim: sizes.or("v_dim", 128),
-        })
-    }
-}
 
 impl Decoder {
     pub(super) fn latent_attention(
@@ -43,8 +20,8 @@ impl Decoder {
         } else {
             let compressed = cx.linear("q_a_proj", x, mla.q_lora_rank, false);
             compressed
-                .then(|compressed| self.norm(cx, "q_a_layernorm", compressed))
-                .then(|normed| cx.linear("q_b_proj", normed, h * head_dim, false))
+                .pipe(|compressed| self.norm(cx, "q_a_layernorm", compressed))
+                .pipe(|normed| cx.linear("q_b_proj", normed, h * head_dim, false))
         };
         q_states = q_states.view(&[b, s, h, head_dim]).transpose(1, 2);
         let [q_pass, mut q_rot] =

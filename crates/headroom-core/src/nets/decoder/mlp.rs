@@ -1,6 +1,6 @@
 //! The MLP of a block.
 
-use super::super::{Cx, gpt2::gelu_new};
+use super::super::{Cx, activations::gelu_new};
 use super::Decoder;
 use super::family::{Activation, MlpForm};
 use crate::tape::Tensor;
@@ -47,7 +47,7 @@ impl Decoder {
         let (Some(up), Some(gate)) = (halves.pop(), halves.pop()) else {
             return x.clone();
         };
-        let product = self.activation(&gate).then(|gate| up.mul(gate));
+        let product = self.activation(&gate).pipe(|gate| up.mul(gate));
         cx.linear("down_proj", &product, self.hidden, false)
     }
 
@@ -58,7 +58,7 @@ impl Decoder {
                 let up = cx.linear("up_proj", x, width, false);
                 gate.silu_mul_liger(&up)
             } else {
-                gate = gate.then(|gate| self.activation(gate));
+                gate = gate.pipe(|gate| self.activation(gate));
                 let up = cx.linear("up_proj", x, width, false);
                 gate.mul(&up)
             }

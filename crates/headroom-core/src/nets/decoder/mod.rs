@@ -4,6 +4,7 @@
 mod alibi;
 mod attention;
 mod bloom;
+mod config;
 mod ends;
 mod experts;
 mod falcon;
@@ -24,129 +25,20 @@ mod rope;
 mod router;
 mod tensor_plan;
 
+use config::{Decoder, LayerInputs, Mla, ModelInputs};
 pub use families::FAMILIES;
-use family::{Family, Scores};
+use family::Scores;
 pub use llava::Llava;
-use mla::Mla;
 pub(super) use rope::{full_tables, rotated_in_fp32};
 
 use std::cell::RefCell;
 
-use super::language_model::{KvCache, LanguageModel, TokenMask};
-use super::{Cx, ModelError, Net, Output, Plan, Sizes, head, inputs};
+use super::kv_cache::{Cache, KvCache, cache, cached};
+use super::language_model::{LanguageModel, TokenMask};
+use super::{Cx, Net, Output, Plan, head, inputs};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
 use headroom_scenario::{AdapterMethod, Attention, Data};
-
-#[derive(Clone, Copy, Debug)]
-struct Decoder {
-    layers: u64,
-    hidden: u64,
-    heads: u64,
-    key_value_heads: u64,
-    head_dim: u64,
-    intermediate: u64,
-    vocab: u64,
-    /// `tie_word_embeddings`.
-    tied: bool,
-    sliding_window: u64,
-    /// Every n-th layer attends to the whole sequence.
-    full_attention_interval: u64,
-    /// How many elements of a head are rotated.
-    rotary_dim: u64,
-    /// `max_position_embeddings`.
-    max_positions: u64,
-    /// `word_embed_proj_dim` of OPT; everywhere else the hidden size.
-    embedding_dim: u64,
-    dropout_rate: f64,
-    /// `new_decoder_architecture` of Falcon.
-    new_block: bool,
-    experts: u64,
-    experts_per_token: u64,
-    moe_intermediate: u64,
-    shared_intermediate: u64,
-    /// `first_k_dense_replace`: so many layers at the start have no experts.
-    first_dense_layers: u64,
-    /// `n_group` and `topk_group`: the groups of experts, and how many of them a token chooses from.
-    expert_groups: u64,
-    topk_groups: u64,
-    mla: Option<Mla>,
-    /// `experts_implementation="batched_mm"`: each token gets a copy of its experts' matrices.
-    batched_experts: bool,
-    family: Family,
-}
-
-pub(super) use attention::{cache, cached};
-
-/// The cache of keys and values, where there is one.
-pub(super) type Cache = Option<KvCache>;
-
-/// The model's arguments beside the embeddings. It makes those that are `None` by itself.
-#[derive(Default)]
-struct ModelInputs<'a> {
-    padding_mask: Option<&'a Tensor>,
-    /// For layers with full attention, and for those with a sliding window.
-    attention_masks: Option<[AttentionMask; 2]>,
-    position_ids: Option<Tensor>,
-}
-
-/// A layer's arguments beside the hidden states.
-#[derive(Clone)]
-struct LayerInputs {
-    attention_mask: AttentionMask,
-    /// `position_embeddings`: cosines and sines.
-    rotary: Option<[Tensor; 2]>,
-    cache: Cache,
-    /// Learned keys and values before those of the tokens.
-    prefix: Option<[Tensor; 2]>,
-    /// Few layers read them, but a checkpointed one keeps all of its arguments. Only those of text: `[B, S]`.
-    position_ids: Option<Tensor>,
-    /// What is added to scores by the distance of two tokens (ALiBi).
-    position_bias: Option<Tensor>,
-}
-
-impl Decoder {
-    fn new(sizes: &Sizes, family: Family) -> Result<Self, ModelError> {
-        let hidden = sizes.need("hidden")?;
-        let heads = sizes.need("heads")?.max(1);
-        let head_dim = sizes.or("head_dim", hidden / heads);
-        let mla = Mla::of(sizes);
-        Ok(Self {
-            layers: sizes.need("layers")?,
-            hidden,
-            heads,
-            key_value_heads: sizes.or("kv", heads).max(1),
-            head_dim,
-            intermediate: sizes.need("ffn")?,
-            vocab: sizes.need("vocab")?,
-            tied: sizes.is_set("tied"),
-            sliding_window: sizes.or(
-                "sliding_window",
-                sizes.or("window", family.attention.sliding_window),
-            ),
-            full_attention_interval: sizes
-                .or("global_every", family.attention.full_attention_interval),
-            rotary_dim: mla.map_or_else(
-                || sizes.or("rotary", head_dim).min(head_dim),
-                |mla| mla.qk_rope_head_dim,
-            ),
-            max_positions: sizes.or("ctx", 2048),
-            embedding_dim: sizes.or("proj", hidden),
-            dropout_rate: 0.1,
-            new_block: sizes.is_set("new_block"),
-            experts: sizes.or("experts", 8).max(1),
-            experts_per_token: sizes.or("topk", 2).max(1),
-            moe_intermediate: sizes.or("moe_ffn", sizes.or("ffn", 1)),
-            shared_intermediate: sizes.or("shared_ffn", 0),
-            first_dense_layers: sizes.or("dense_layers", 0),
-            expert_groups: sizes.or("groups", 1).max(1),
-            topk_groups: sizes.or("topk_groups", 1).max(1),
-            mla,
-            batched_experts: sizes.is_set("experts_impl=batched_mm"),
-            family,
-        })
-    }
-}
 
 impl Net for Decoder {
     fn tensor_plan(&self, divides_experts: bool) -> Option<Plan> {
@@ -158,7 +50,7 @@ impl Net for Decoder {
         !self.tied && self.first_dense_layers == 0 && self.embedding_dim == self.hidden
     }
 
-    fn shares_sequences(&self) -> bool {
+    fn supports_context_parallel(&self) -> bool {
         let attention = &self.family.attention;
         let everywhere = attention.sliding_window == 0 && self.sliding_window == 0;
         everywhere && self.mla.is_none() && attention.scores == Scores::Library
@@ -216,7 +108,7 @@ impl LanguageModel for Decoder {
 
     fn logits(&self, cx: &Cx, hidden: &Tensor) -> Tensor {
         match Self::fp32_head(cx) {
-            Some(cx) => hidden.to(DType::F32).then(|hidden| self.head(&cx, hidden)),
+            Some(cx) => hidden.to(DType::F32).pipe(|hidden| self.head(&cx, hidden)),
             None => self.head(cx, hidden),
         }
     }
@@ -225,7 +117,7 @@ impl LanguageModel for Decoder {
         if self.tied {
             // The constructor makes a head of its own before the two are tied.
             cx.module("lm_head", |cx| {
-                drop(cx.tied_later([self.vocab, self.embedding_dim]));
+                drop(cx.weight_until_tied([self.vocab, self.embedding_dim]));
             });
         }
         cx.env.wrapper.full_tensor(&|| self.head_weight(cx))
@@ -319,7 +211,7 @@ impl Decoder {
         let returned = RefCell::new(Vec::new());
         let layer = |state: Vec<Tensor>, i: usize| {
             for hidden in state.iter().filter(|_| keeps) {
-                cx.tape.hold_with_graph(hidden);
+                cx.tape.keep_with_graph(hidden);
             }
             let is_nth = |interval: u64| interval > 0 && (i as u64 + 1).is_multiple_of(interval);
             let full = is_nth(full_attention);
@@ -342,7 +234,7 @@ impl Decoder {
                 let layer = |hidden| this.layer(cx, hidden, &inputs);
                 state.iter().flat_map(layer).collect()
             });
-            // `outputs = block(..)`: what a layer returns beside its output lives until the next has returned.
+            // `outputs = block(..)`: what a layer returns besides its output lives until the next has returned.
             let besides = outputs.split_off(1);
             returned.replace(besides);
             outputs
@@ -389,7 +281,7 @@ impl Decoder {
         let widest = adapted.fold([0, 0], |[outputs, inputs], (_, out, input)| {
             [outputs.max(*out), inputs.max(*input)]
         });
-        cx.env.widest.set(widest);
+        cx.env.shared.widest.set(widest);
     }
 
     /// One layer's learned keys and values (`PrefixEncoder` of PEFT, `get_prompt`): those of all layers come from one table.
@@ -414,7 +306,7 @@ impl Decoder {
     }
 }
 
-/// The model's arguments for tokens under a mask; a pass that goes on with a cache asks for none, or for a cache's width.
+/// The model's arguments for tokens under a mask; a pass that continues with a cache needs none, or one of the cache's width.
 fn inputs_of<'a>(cx: &Cx, ids: &Tensor, mask: TokenMask<'a>, cache: &Cache) -> ModelInputs<'a> {
     if let Some(cache) = cache.as_ref().filter(|cache| cache.is_static()) {
         let mask = inputs::static_mask(ids, cache.room());

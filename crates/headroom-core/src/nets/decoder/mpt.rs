@@ -15,7 +15,7 @@ impl Decoder {
         });
         let hidden = attended.add(input);
         normed = self.norm(cx, names.mlp_norm, &hidden);
-        let out = self.mlp(cx, &normed).then(|out| out.add(&hidden));
+        let out = self.mlp(cx, &normed).pipe(|out| out.add(&hidden));
         drop((normed, attended));
         [out, weights]
     }
@@ -29,7 +29,9 @@ impl Decoder {
             part.reshape(&[b, s, h, d]).transpose(1, 2)
         });
         (key, value) = cached(&inputs.cache, key, value);
-        let mut scores = query.matmul(&key.transpose(-1, -2)).then(Tensor::scale);
+        let mut scores = query
+            .matmul(&key.transpose(-1, -2))
+            .pipe(Tensor::mul_scalar);
         if let Some(bias) = &inputs.position_bias {
             let bias = bias.narrow(2, key.size(-2));
             scores = scores.add(&bias);
@@ -39,8 +41,8 @@ impl Decoder {
         }
         let weights = scores
             .to(DType::F32)
-            .then(|scores| scores.softmax(None))
-            .then(|weights| weights.to(value.dtype()));
+            .pipe(|scores| scores.softmax(None))
+            .pipe(|weights| weights.to(value.dtype()));
         let mut context = weights.matmul(&value);
         context = context
             .permute(&[0, 2, 1, 3])

@@ -21,7 +21,7 @@ impl Decoder {
             Norm::Layer => cx.layer_norm(name, x),
             Norm::Unweighted => {
                 let wide = x.to(DType::F32);
-                wide.then(|wide| wide.layer_norm(None, None)).to(x.dtype())
+                wide.pipe(|wide| wide.layer_norm(None, None)).to(x.dtype())
             }
             Norm::Cohere => cx.module(name, |cx| cohere(x, &weight(cx))),
             Norm::LayerUnbiased => cx.module(name, |cx| x.layer_norm(Some(&weight(cx)), None)),
@@ -34,12 +34,12 @@ pub(super) fn gemma(x: &Tensor, weight: &Tensor) -> Tensor {
     let wide = x.to(DType::F32);
     let scale = wide
         .pow()
-        .then(|squares| squares.mean(&[-1]))
-        .then(Tensor::shift)
-        .then(Tensor::rsqrt);
+        .pipe(|squares| squares.mean(&[-1]))
+        .pipe(Tensor::add_scalar)
+        .pipe(Tensor::rsqrt);
     let normed = wide.mul(&scale);
     drop((scale, wide));
-    let factor = weight.to(DType::F32).then(Tensor::shift);
+    let factor = weight.to(DType::F32).pipe(Tensor::add_scalar);
     let mut output = normed.mul(&factor);
     drop((normed, factor));
     output = output.to(x.dtype());
@@ -49,11 +49,11 @@ pub(super) fn gemma(x: &Tensor, weight: &Tensor) -> Tensor {
 /// `Olmo2RMSNorm.forward`.
 fn olmo2(x: &Tensor, weight: &Tensor) -> Tensor {
     let mut hidden = x.to(DType::F32);
-    let variance = hidden.pow().then(|squares| squares.mean(&[-1]));
-    let scale = variance.shift().then(Tensor::rsqrt);
-    hidden = scale.then(|scale| hidden.mul(scale));
+    let variance = hidden.pow().pipe(|squares| squares.mean(&[-1]));
+    let scale = variance.add_scalar().pipe(Tensor::rsqrt);
+    hidden = scale.pipe(|scale| hidden.mul(scale));
     let product = weight.mul(&hidden);
-    product.then(|product| product.to(x.dtype()))
+    product.pipe(|product| product.to(x.dtype()))
 }
 
 /// `CohereLayerNorm.forward`.
@@ -62,12 +62,12 @@ fn cohere(x: &Tensor, weight: &Tensor) -> Tensor {
     let mean = hidden.mean(&[-1]);
     let variance = hidden
         .sub(&mean)
-        .then(Tensor::pow)
-        .then(|squares| squares.mean(&[-1]));
+        .pipe(Tensor::pow)
+        .pipe(|squares| squares.mean(&[-1]));
     let centred = hidden.sub(&mean);
-    let scale = variance.shift().then(Tensor::rsqrt);
+    let scale = variance.add_scalar().pipe(Tensor::rsqrt);
     hidden = centred.mul(&scale);
     drop((centred, scale));
-    hidden = weight.to(DType::F32).then(|weight| weight.mul(&hidden));
+    hidden = weight.to(DType::F32).pipe(|weight| weight.mul(&hidden));
     hidden.to(x.dtype())
 }

@@ -118,7 +118,7 @@ impl Decoder {
             }
             Positions::LearnedByMask => {
                 // The table's first two rows are unused.
-                let offset = positions.shift();
+                let offset = positions.add_scalar();
                 let position_embeddings = cx.embedding(
                     names.embed_positions,
                     &offset,

@@ -17,16 +17,16 @@ pub(super) struct VisionTransformer {
     layers: u64,
     heads: u64,
     ffn: u64,
-    /// How wide what comes out is.
+    /// The output width.
     out: u64,
     patch: u64,
     /// How many frames a patch has.
     frames: u64,
-    /// How many patches lie along the side of a square that becomes one token.
+    /// Patches along the side of a square that becomes one token.
     merge: u64,
-    /// How many patches lie along an image's side.
+    /// Patches along an image's side.
     side: u64,
-    /// Qwen2.5: how many patches lie along a window's side, and the layers that see whole images.
+    /// Qwen2.5: patches along a window's side, and the layers with global attention.
     window: Option<(u64, Vec<u64>)>,
 }
 
@@ -157,7 +157,7 @@ impl VisionTransformer {
         let along = self.side.div_ceil(window);
         let total = images.saturating_mul(along).saturating_mul(along);
         if total as usize > MOST_PIECES * MOST_PIECES {
-            // As many whole ones as there is room for: only their sum and the size of one matter by then.
+            // As many complete windows as fit: only their total and the size of one matter.
             return vec![window * window; MOST_PIECES + 1];
         }
         let cut = |i: u64| window.min(self.side - i * window);
@@ -198,9 +198,9 @@ impl VisionTransformer {
             let angles = places
                 .unsqueeze(-1)
                 .to(DType::F32)
-                .then(|places| places.mul(&frequencies));
-            let cos = angles.cos().then(Tensor::scale);
-            let sin = angles.sin().then(Tensor::scale);
+                .pipe(|places| places.mul(&frequencies));
+            let cos = angles.cos().pipe(Tensor::mul_scalar);
+            let sin = angles.sin().pipe(Tensor::mul_scalar);
             [cos, sin].map(|table| {
                 let (rows, columns) = (table.select(1), table.select(1));
                 let both = Tensor::cat(&rows, &[&columns], -1);
@@ -221,7 +221,7 @@ impl VisionTransformer {
         let width = self.hidden * self.merge * self.merge;
         let squares = self
             .norm(cx, "ln_q", x)
-            .then(|normed| normed.view(&[x.numel() / width.max(1), width]));
+            .pipe(|normed| normed.view(&[x.numel() / width.max(1), width]));
         cx.module("mlp", |cx| {
             let mut hidden = cx.linear("0", &squares, width, true);
             hidden = hidden.gelu();
@@ -244,28 +244,28 @@ impl VisionBlock {
         let normed = tower.norm(cx, "norm1", input);
         let start = cx.tape.construction_point();
         let attended = cx.module("attn", |cx| {
-            normed.then(|normed| self.attention(cx, normed))
+            normed.pipe(|normed| self.attention(cx, normed))
         });
         let made = cx.tape.construction_point();
-        let hidden = attended.then(|attended| input.add(attended));
+        let hidden = attended.pipe(|attended| input.add(attended));
         let normed = tower.norm(cx, "norm2", &hidden);
         // The constructor makes both norms first.
         cx.tape.construct_here(start, made);
-        let fed = cx.module("mlp", |cx| normed.then(|normed| self.feed(cx, normed)));
-        fed.then(|fed| hidden.add(fed))
+        let fed = cx.module("mlp", |cx| normed.pipe(|normed| self.feed(cx, normed)));
+        fed.pipe(|fed| hidden.add(fed))
     }
 
     fn feed(&self, cx: &Cx, x: &Tensor) -> Tensor {
         let VisionTransformer { hidden, ffn, .. } = self.tower;
         if self.tower.window.is_some() {
             let product = {
-                let gate = cx.linear("gate_proj", x, ffn, true).then(Tensor::silu);
+                let gate = cx.linear("gate_proj", x, ffn, true).pipe(Tensor::silu);
                 let up = cx.linear("up_proj", x, ffn, true);
                 gate.mul(&up)
             };
             return cx.linear("down_proj", &product, hidden, true);
         }
-        let inner = cx.linear("fc1", x, ffn, true).then(quick_gelu);
+        let inner = cx.linear("fc1", x, ffn, true).pipe(quick_gelu);
         cx.linear("fc2", &inner, hidden, true)
     }
 
@@ -300,7 +300,7 @@ impl VisionBlock {
         let [whole, ..] = all;
         let [rows, heads, d] = [0, 1, 2].map(|at| whole.size(at));
         let first = self.pieces.first().copied().unwrap_or(rows).max(1);
-        // Flash attention is told the bounds instead.
+        // Flash attention takes the bounds instead.
         let flash = cx.env.training.attention == Attention::Flash2;
         if flash || self.pieces.len() > MOST_PIECES {
             let piece = if !flash && rows.is_multiple_of(first) {

@@ -63,7 +63,7 @@ impl QwenVl {
         let after = cx.tape.construction_point();
         let (states, merged) = cx.module("visual", |cx| self.tower.see(cx, pixels, ids.size(0)));
         cx.tape.construct_here(before, after);
-        // How many tokens each image has is worked out on the device; there is one part for each, and they are joined again.
+        // How many tokens each image has is computed on the device; there is one part for each, and they are joined again.
         let scalars = ["prod", "floor_divide"].map(|op| {
             let count = [ids.size(0)];
             ids.constant(op, &count, DType::I64)

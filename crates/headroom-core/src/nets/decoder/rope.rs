@@ -21,18 +21,18 @@ pub fn tables(
             let angles = positions
                 .unsqueeze(-1)
                 .to(DType::F32)
-                .then(|positions| positions.mul(&frequencies));
+                .pipe(|positions| positions.mul(&frequencies));
             if rope == Rope::Complex {
                 let ones = angles.constant("ones_like", angles.shape(), DType::F32);
                 let pairs = [angles.shape(), &[2][..]].concat();
                 let polar = angles.constant("polar", &pairs, DType::F32);
                 drop(ones);
-                let scaled = polar.scale();
+                let scaled = polar.mul_scalar();
                 return [scaled.clone(), scaled];
             }
             if angles.shape().len() > 3 {
-                let cos = angles.cos().then(Tensor::scale);
-                let sin = angles.sin().then(Tensor::scale);
+                let cos = angles.cos().pipe(Tensor::mul_scalar);
+                let sin = angles.sin().pipe(Tensor::mul_scalar);
                 let [cos, sin] = [cos, sin].map(|table| mrope_sections(&table));
                 return [cos.to(dtype), sin.to(dtype)];
             }
@@ -41,8 +41,8 @@ pub fn tables(
                 Rope::Fp32Interleaved => repeated(&angles),
                 _ => Tensor::cat(&angles, &[&angles], -1),
             };
-            let cos = both.cos().then(Tensor::scale);
-            let sin = both.sin().then(Tensor::scale);
+            let cos = both.cos().pipe(Tensor::mul_scalar);
+            let sin = both.sin().pipe(Tensor::mul_scalar);
             match rope {
                 Rope::Fp32Tables => [cos, sin],
                 _ => [cos.to(dtype), sin.to(dtype)],
@@ -94,11 +94,11 @@ pub(super) fn rotated_rows([q, k]: [&Tensor; 2], tables: &[Tensor; 2]) -> [Tenso
 /// `(x.float() * cos) + (rotate_half(x.float()) * sin)`.
 pub(in crate::nets) fn rotated_in_fp32(x: &Tensor, [cos, sin]: &[Tensor; 2]) -> Tensor {
     let [cos, sin] = [cos.unsqueeze(1), sin.unsqueeze(1)];
-    let straight = x.to(DType::F32).then(|x| x.mul(&cos));
+    let straight = x.to(DType::F32).pipe(|x| x.mul(&cos));
     let crossed = x
         .to(DType::F32)
-        .then(rotate_half)
-        .then(|half| half.mul(&sin));
+        .pipe(rotate_half)
+        .pipe(|half| half.mul(&sin));
     straight.add(&crossed)
 }
 
@@ -150,10 +150,10 @@ pub fn apply(
             let (wide_q, wide_k) = (q.to(DType::F32), k.to(DType::F32));
             let rotated_q = wide_q
                 .mul_complex(&tables[0])
-                .then(|turned| turned.to(q.dtype()));
+                .pipe(|turned| turned.to(q.dtype()));
             let rotated_k = wide_k
                 .mul_complex(&tables[0])
-                .then(|turned| turned.to(k.dtype()));
+                .pipe(|turned| turned.to(k.dtype()));
             (rotated_q, rotated_k, Vec::new())
         }
         Rope::Deinterleaved => {
@@ -176,7 +176,7 @@ pub fn apply(
             let (q_parts, k_parts) = (part(q), part(k));
             let join = |[turning, rest]: &[Tensor; 2]| {
                 rotated(turning, &tables, rotate_half)
-                    .then(|turned| Tensor::cat(turned, &[rest], -1))
+                    .pipe(|turned| Tensor::cat(turned, &[rest], -1))
             };
             let q = join(&q_parts);
             (q, join(&k_parts), Vec::new())
@@ -207,7 +207,7 @@ pub fn apply(
 
 pub(super) fn rotated(x: &Tensor, [cos, sin]: &[Tensor; 2], half: fn(&Tensor) -> Tensor) -> Tensor {
     let straight = x.mul(cos);
-    let crossed = half(x).then(|half| half.mul(sin));
+    let crossed = half(x).pipe(|half| half.mul(sin));
     straight.add(&crossed)
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::Cx;
 use super::Decoder;
-use super::experts::{Experts, Router};
+use super::family::{Experts, Router};
 use crate::tape::{DType, Tensor};
 
 impl Decoder {
@@ -31,13 +31,13 @@ impl Decoder {
         let logits = x.linear(&self.router_weight(cx), None);
         let fp32 = experts.router == Router::SoftmaxFp32;
         let probabilities = if fp32 {
-            logits.to(DType::F32).then(|logits| logits.softmax(None))
+            logits.to(DType::F32).pipe(|logits| logits.softmax(None))
         } else {
             logits.softmax(Some(DType::F32))
         };
         let (mut weights, chosen) = probabilities.topk(self.experts_per_token.min(self.experts));
         if experts.norm_topk_prob {
-            weights = weights.sum(&[-1]).then(|sum| weights.div_(sum));
+            weights = weights.sum(&[-1]).pipe(|sum| weights.div_(sum));
         }
         if !fp32 {
             weights = weights.to(logits.dtype());
@@ -66,12 +66,12 @@ impl Decoder {
             let group_scores = by_group.max_values();
             drop(by_group);
             let (mask, tensors) = self.group_mask(&group_scores);
-            scores = mask.then(|mask| scores.masked_fill(mask));
+            scores = mask.pipe(|mask| scores.masked_fill(mask));
             held = tensors;
             held.push(group_scores);
         }
         let (mut weights, chosen) = scores.topk(self.experts_per_token.min(self.experts));
-        weights = weights.scale();
+        weights = weights.mul_scalar();
         drop(held);
         (logits, weights, chosen)
     }
@@ -93,15 +93,15 @@ impl Decoder {
                 self.expert_groups,
                 self.experts / self.expert_groups,
             ])
-            .then(|by_group| by_group.topk(2.min(self.experts / self.expert_groups)).0)
-            .then(|best| best.sum(&[-1]).then(|sum| sum.squeeze(-1)));
+            .pipe(|by_group| by_group.topk(2.min(self.experts / self.expert_groups)).0)
+            .pipe(|best| best.sum(&[-1]).pipe(|sum| sum.squeeze(-1)));
         let (mask, held) = self.group_mask(&group_scores);
-        choice = mask.then(|mask| choice.masked_fill(mask));
+        choice = mask.pipe(|mask| choice.masked_fill(mask));
         let chosen = choice.topk(self.experts_per_token.min(self.experts)).1;
         let mut weights = scores.gathered(&chosen);
-        let total = weights.sum(&[-1]).then(Tensor::shift);
+        let total = weights.sum(&[-1]).pipe(Tensor::add_scalar);
         weights = weights.div_(&total);
-        weights = weights.scale();
+        weights = weights.mul_scalar();
         drop((group_scores, held, choice, total));
         (logits, weights, chosen)
     }

@@ -1,7 +1,6 @@
 //! How tensor parallelism splits a decoder: `base_model_tp_plan` of transformers' configurations.
 
-use super::experts::SharedExpert;
-use super::family::{Family, MlpForm, Positions, Projection, QkNorm};
+use super::family::{Family, MlpForm, Positions, Projection, QkNorm, SharedExpert};
 use crate::nets::{Plan, Split};
 
 /// The plans of all families in one, for no two give a name another meaning. Embedding and head stay whole.
@@ -20,7 +19,7 @@ const BASE_MODEL_TP_PLAN: Plan = &[
     ("c_proj", Split::Rows),
 ];
 
-/// The same beside experts that are divided (`_resolve_parallel_plans` of transformers 5): what is an expert's is left out, and the
+/// The same with experts that are divided (`_resolve_parallel_plans` of transformers 5): what is an expert's is left out, and the
 /// embedding and the head are split by the vocabulary.
 const BESIDE_EXPERTS: Plan = &[
     ("q_proj", Split::Columns),

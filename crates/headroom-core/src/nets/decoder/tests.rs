@@ -1,4 +1,4 @@
-//! Peaks of whole runs, in rounded bytes, beside those that the real libraries reached
+//! Peaks of whole runs in rounded bytes, compared with those that the real libraries reached
 //! (PyTorch 2.15, transformers 5.23, PEFT 0.21 on a bookkeeping GPU with two steps or more).
 
 use crate::nets::recorded::{Case, check, training};

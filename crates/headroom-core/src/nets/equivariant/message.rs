@@ -43,7 +43,7 @@ impl Layer<'_> {
             let sent = x.index_select(&edges.index, edges.count);
             self.messages(cx, &product, &sent, pos, edges)
         };
-        let arrived = messages.then(|messages| messages.scatter_add(&edges.index, x.size(0)));
+        let arrived = messages.pipe(|messages| messages.scatter_add(&edges.index, x.size(0)));
         x = match own {
             Some(own) => own.add(&arrived),
             None => arrived.clone(),
@@ -129,7 +129,7 @@ impl Paths<'_> {
         let gathered = if self.name == "dihedral_mlp" {
             // To both middle atoms, halved.
             let both = mean().add(&mean());
-            both.then(Tensor::scale)
+            both.pipe(Tensor::mul_scalar)
         } else {
             mean()
         };

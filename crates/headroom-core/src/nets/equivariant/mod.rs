@@ -179,7 +179,7 @@ impl Net for Pocket {
 /// `new + weight * message`, with a learned weight.
 fn add_weighted(cx: &Cx, weight: &'static str, new: &Tensor, message: &Tensor) -> Tensor {
     let weight = cx.param(weight, [0; 0]).tensor();
-    weight.mul(message).then(|message| new.add(message))
+    weight.mul(message).pipe(|message| new.add(message))
 }
 
 impl Pocket {
@@ -195,15 +195,15 @@ impl Pocket {
         let numbers = cx.module("continuous_projection", |cx| {
             let inner = cx.linear("0", &numbers, 16, true);
             inner
-                .then(Tensor::silu)
-                .then(|inner| cx.linear("2", inner, 16, true))
+                .pipe(Tensor::silu)
+                .pipe(|inner| cx.linear("2", inner, 16, true))
         });
         let fused = Tensor::cat(&atoms, &[&residues, &numbers], 1);
         let scalar = cx.module("feature_fusion", |cx| {
             let wide = cx.linear("0", &fused, 2 * scalars, true);
-            let active = wide.then(Tensor::silu);
-            let normed = active.then(|active| cx.layer_norm("2", active));
-            normed.then(|normed| cx.linear("3", normed, scalars, true))
+            let active = wide.pipe(Tensor::silu);
+            let normed = active.pipe(|active| cx.layer_norm("2", active));
+            normed.pipe(|normed| cx.linear("3", normed, scalars, true))
         });
         let from = Irreps::harmonics(0).times(scalars);
         product::linear(cx, "irreps_projection", &scalar, &from, &self.hidden)
@@ -218,7 +218,7 @@ impl Pocket {
         let indices = hidden.constant("nonzero", &[self.hidden.scalars()], DType::I64);
         let copy = hidden.cloned();
         let scalars = hidden.narrow(1, self.hidden.scalars()).cloned();
-        let dropped = scalars.then(|scalars| scalars.dropout(rate));
+        let dropped = scalars.pipe(|scalars| scalars.dropout(rate));
         drop(indices);
         copy.put(&dropped)
     }
@@ -241,12 +241,12 @@ impl Pocket {
         let largest = logits.scatter_max(graphs);
         let mut weights = largest
             .index_select(owner, nodes)
-            .then(|largest| logits.sub(largest));
+            .pipe(|largest| logits.sub(largest));
         weights = weights.exp();
         let sums = weights
             .scatter_add(owner, graphs)
-            .then(Tensor::shift)
-            .then(|sums| sums.index_select(owner, nodes));
+            .pipe(Tensor::add_scalar)
+            .pipe(|sums| sums.index_select(owner, nodes));
         weights = weights.div(&sums);
         drop(sums);
         let weighted = scalars.mul(&weights);

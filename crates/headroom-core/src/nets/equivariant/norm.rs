@@ -11,7 +11,7 @@ pub fn forward(cx: &Cx, x: &Tensor, irreps: &Irreps) -> Tensor {
     let mut output = x.cloned();
     let scalar_part = x.narrow(1, scalars).cloned();
     let mut normed = normalized(&scalar_part);
-    normed = normed.mul(&weight).then(|scaled| scaled.add(&bias));
+    normed = normed.mul(&weight).pipe(|scaled| scaled.add(&bias));
     output = output.put(&normed);
     for (count, kind) in irreps.parts().iter().filter(|(_, kind)| kind.l > 0) {
         for _ in 0..*count {
@@ -29,6 +29,6 @@ fn normalized(x: &Tensor) -> Tensor {
     let mean = x.mean(&[-1]);
     let variance = x.variance();
     let centered = x.sub(&mean);
-    let deviation = variance.shift().then(Tensor::sqrt);
+    let deviation = variance.add_scalar().pipe(Tensor::sqrt);
     centered.div(&deviation)
 }

@@ -16,7 +16,7 @@ impl Product {
     /// `tp(x, sh, weights)` for `[E, ..]` each: paths one after the other, then sums of those with the same output.
     ///
     /// Where einsum has a choice, it contracts in the order opt_einsum finds cheapest. In scripted code the outer
-    /// products that no path asks for are gone; so are they here.
+    /// products that no path needs are removed; so they are here.
     pub fn forward(&self, cx: &Cx, x: &Tensor, harmonics: &Tensor, weights: &Tensor) -> Tensor {
         let edges = x.size(0);
         let firsts = parts(x, &self.input);
@@ -55,12 +55,12 @@ impl Product {
         let (_, b) = self.harmonics.part(path.second);
         let (w, c) = self.output.part(path.out);
         // The path's factor multiplies the smallest operand, which is the harmonics.
-        let scaled = || harmonic.scale();
+        let scaled = || harmonic.mul_scalar();
         let flat = [edges, w * c.dim()];
         match (a.l, b.l, c.l) {
             (0, 0, 0) if u <= w => {
                 let row = scaled().mul(&x.view(&[edges, 1, u]));
-                row.then(|row| row.bmm(weight)).view(&flat)
+                row.pipe(|row| row.bmm(weight)).view(&flat)
             }
             (0, _, _) => {
                 let mixed = x.view(&[edges, 1, u]).bmm(weight).view(&[edges, w, 1]);
@@ -79,7 +79,7 @@ impl Product {
             }
             (_, _, 0) => {
                 let dots = scaled().bmm(&x.transpose(1, 2));
-                dots.then(|dots| dots.bmm(weight)).view(&flat)
+                dots.pipe(|dots| dots.bmm(weight)).view(&flat)
             }
             _ => {
                 let (i, k) = (a.dim(), c.dim());
@@ -99,7 +99,7 @@ impl Product {
                     rotation().bmm(&mixed)
                 } else {
                     let rotated = rotation().bmm(&features);
-                    rotated.then(|rotated| rotated.bmm(weight))
+                    rotated.pipe(|rotated| rotated.bmm(weight))
                 };
                 out.transpose(1, 2).contiguous().view(&flat)
             }
@@ -169,9 +169,9 @@ pub fn linear(cx: &Cx, name: &'static str, x: &Tensor, from: &Irreps, to: &Irrep
             // The factor multiplies whichever is smaller for the four rows that the code is generated for.
             let lighter = 4 * u * kind.dim() <= u * w;
             let (input, matrix) = if lighter {
-                (input.scale(), matrix)
+                (input.mul_scalar(), matrix)
             } else {
-                (input.clone(), matrix.scale())
+                (input.clone(), matrix.mul_scalar())
             };
             let transposed = input.transpose(1, 2).reshape(&[rows * kind.dim(), u]);
             drop(input);
@@ -202,11 +202,11 @@ pub fn gate(x: &Tensor, to: &Irreps) -> Tensor {
     let scalar = extracted(scalars);
     let gate = extracted(gates);
     let gated = extracted(to.dim() - scalars);
-    let active = scalar.silu().then(Tensor::scale);
+    let active = scalar.silu().pipe(Tensor::mul_scalar);
     let kinds = || to.parts().iter().filter(|(_, kind)| kind.l > 0);
     let opened = kinds().map(|(n, _)| {
         let part = gate.narrow(1, *n).sigmoid();
-        part.then(Tensor::scale)
+        part.pipe(Tensor::mul_scalar)
     });
     let opened = joined(opened.collect()).unwrap_or_else(|| gate.clone());
     let products = kinds().map(|(n, kind)| {

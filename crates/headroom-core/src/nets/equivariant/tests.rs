@@ -1,4 +1,4 @@
-//! The pocket encoder beside real runs of its own code, and beside an audit of it on stand-in tensors.
+//! The pocket encoder compared with real runs of its own code, and with an audit of it on stand-in tensors.
 
 use crate::estimate::Phase;
 use crate::nets::recorded::Case;
@@ -84,7 +84,7 @@ fn on_stand_in_tensors_peaks_are_those_of_the_audit() {
     check(&large(251_099, 6), Precision::Fp32, 48.8);
 }
 
-/// Two graphs with so many non-bonded edges together, all else in proportion.
+/// Two graphs with this many non-bonded edges together, all else in proportion.
 fn large(edges: u64, layers: u64) -> [(&'static str, u64); 6] {
     let scaled = |each: u64| each * edges / 40_000;
     [
@@ -99,7 +99,7 @@ fn large(edges: u64, layers: u64) -> [(&'static str, u64); 6] {
 
 #[test]
 fn the_logged_requests_fit_the_predicted_peaks() {
-    // The log of 30 October: 40.86 GiB allocated when 6.52 GiB, the weights of 364,625 edges, were asked for in backward.
+    // The log of 30 October: 40.86 GiB allocated when backward requested 6.52 GiB, the weights of 364,625 edges.
     let (bytes, phase) = case(&large(364_625, 4), Precision::Fp32, false).peak();
     near(bytes, 40.86 + 6.52, 0.03);
     assert_eq!(phase, Phase::Backward);

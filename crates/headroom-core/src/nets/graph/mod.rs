@@ -21,7 +21,7 @@ use std::rc::Rc;
 
 pub use program::Graph;
 pub use read::{from_document, is_recorded, read};
-pub use store::{bring, keep, opened, shipped};
+pub use store::{insert, keep, opened, shipped};
 
 use super::{Cx, ModelError, Net, Output};
 use crate::tape::Tensor;
@@ -53,7 +53,7 @@ pub fn of_length(graph: Rc<Graph>, length: Option<(&'static str, u64)>) -> Box<d
 #[derive(Debug)]
 struct Recorded {
     graph: Rc<Graph>,
-    /// The size that stands for the length, by its name.
+    /// The name of the size that is the length.
     length: Option<(&'static str, u64)>,
     /// The batch and the length of the batch made last.
     sizes: Cell<(u64, u64)>,
@@ -136,7 +136,7 @@ impl Net for Recorded {
             plan,
             sizes,
             by_module: changes_modules(&cx.env.training),
-            by_layer: cx.recomputes() || cx.env.wrapper.divides(),
+            by_layer: cx.recomputes() || cx.env.wrapper.shards_params(),
         };
         if cx.tape.declaring() {
             replayed.declare(cx);
@@ -150,8 +150,8 @@ impl Net for Recorded {
         let plan = self
             .program(training.precision, sizes)
             .map(|program| self.plan(program));
-        let unplayed = unplayed(training, plan.as_deref());
-        if let Some((setting, _)) = unplayed.into_iter().find(|(_, asked)| *asked) {
+        let unreplayable = unreplayable(training, plan.as_deref());
+        if let Some((setting, _)) = unreplayable.into_iter().find(|(_, asked)| *asked) {
             return Err(ModelError::NotReplayed(setting));
         }
         if self.program(training.precision, sizes).is_some() {
@@ -187,8 +187,8 @@ fn changes_modules(training: &Training) -> bool {
     training.lora.is_some() || training.quantization != Quantization::None
 }
 
-/// What changes a forward pass itself, with whether a run asks for it: a recording shows the pass as it was.
-fn unplayed(training: &Training, plan: Option<&Plan>) -> [(&'static str, bool); 9] {
+/// Settings that change the forward pass, which a recording cannot replay, and whether the run uses them.
+fn unreplayable(training: &Training, plan: Option<&Plan>) -> [(&'static str, bool); 9] {
     let computed = matches!(
         training.checkpointing,
         Checkpointing::None | Checkpointing::Offload

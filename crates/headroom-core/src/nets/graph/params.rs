@@ -1,4 +1,4 @@
-//! A recorded model's parameters, buffers and linear modules, made as this run asks for them.
+//! A recorded model's parameters, buffers and linear modules, made as this run requires.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -25,7 +25,7 @@ impl Held {
         }
     }
 
-    pub fn trains(&self) -> bool {
+    pub fn is_trainable(&self) -> bool {
         matches!(self, Self::Param(param) if param.trainable)
     }
 }
@@ -35,7 +35,7 @@ pub(super) fn held(cx: &Cx, declared: &Declared) -> Held {
     declare(&cx.root(), &declared.modules, declared)
 }
 
-/// Runs a linear module, with the adapter and the quantised weight that the run asks for.
+/// Runs a linear module, with the adapter and the quantised weight that the run requests.
 pub(super) fn linear_module(cx: &Cx, declared: &Declared, linear: &Linear, x: &Tensor) -> Tensor {
     fn inside(cx: &Cx, modules: &[String], linear: &Linear, out: u64, x: &Tensor) -> Tensor {
         match modules {
@@ -80,7 +80,7 @@ fn declare(cx: &Cx, modules: &[String], declared: &Declared) -> Held {
     made(cx, name, declared)
 }
 
-/// Names of parameters that stand in paths as they are; others are told as modules of one.
+/// Names of parameters that appear in paths unchanged; others are shown as modules with one parameter.
 const KNOWN: &[&str] = &[
     "weight",
     "bias",
@@ -103,7 +103,7 @@ fn made(cx: &Cx, name: &'static str, declared: &Declared) -> Held {
     let dtype = weight_type(cx, declared);
     match declared.role {
         Role::Buffer => Held::Buffer(cx.buffer(name, shape, dtype)),
-        Role::Frozen => Held::Param(cx.freezing().param_of(name, shape, dtype)),
+        Role::Frozen => Held::Param(cx.frozen().param_of(name, shape, dtype)),
         Role::Trained => Held::Param(cx.param_of(name, shape, dtype)),
     }
 }

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::program::{Graph, Instruction, Lies, Program, Role, Value};
+use super::program::{Graph, Instruction, Program, Role, StrideOrder, Value};
 use super::region::{Region, Survey};
 
 /// What a recorded program consists of, as far as methods of training know it: each part is looked for when a run asks, for a
@@ -28,7 +28,7 @@ struct Linears {
     nodes: BTreeSet<u32>,
 }
 
-/// One run of an item of a list of alike modules.
+/// One run of an item of a list of equal modules.
 #[derive(Debug)]
 pub(super) struct Layer {
     pub region: Region,
@@ -49,7 +49,7 @@ pub(super) struct Linear {
     pub output: Value,
 }
 
-/// The most layers and linear modules that are told apart.
+/// The most layers and linear modules that are distinguished.
 const MOST: usize = 1 << 14;
 
 impl Plan {
@@ -77,7 +77,7 @@ impl Plan {
             .get_or_init(|| layers(&self.graph, &self.program, self.survey()))
     }
 
-    /// The same of linear modules.
+    /// The same for linear modules.
     pub fn linears(&self) -> &[Linear] {
         &self.found().all
     }
@@ -143,7 +143,7 @@ fn used_outside(program: &Program, linears: &[Linear]) -> BTreeSet<u32> {
             .is_some_and(|linear| linear.region.steps.contains(&at));
         match step {
             _ if inside => {}
-            Instruction::Call { given, .. } => used.extend(given.iter().map(|value| value.slot)),
+            Instruction::Call { inputs, .. } => used.extend(inputs.iter().map(|value| value.slot)),
             Instruction::Save { value, .. } => {
                 used.insert(value.slot);
             }
@@ -247,7 +247,7 @@ fn linear(
             .is_some_and(|weight| weight.slot == slot)
     };
     for step in program.steps.forward.get(region.steps.clone())? {
-        let Instruction::Call { call, given, .. } = step else {
+        let Instruction::Call { call, inputs, .. } = step else {
             continue;
         };
         let name = program.calls.get(*call as usize)?.name();
@@ -255,11 +255,11 @@ fn linear(
             return None;
         }
         // `nn.Linear` transposes its weight.
-        let transposed = |value: &Value| match program.types.get(value.looks as usize) {
-            Some(looks) => matches!(looks.lies, Lies::Ordered(_)),
+        let transposed = |value: &Value| match program.types.get(value.tensor_type as usize) {
+            Some(tensor_type) => matches!(tensor_type.stride_order, StrideOrder::Ordered(_)),
             None => false,
         };
-        turned &= !given
+        turned &= !inputs
             .iter()
             .any(|value| own(value.slot) && transposed(value));
         products += usize::from(matches!(name, "mm" | "addmm"));

@@ -16,7 +16,7 @@ pub struct Graph {
     /// What of it is not in the recording, in words.
     pub leaves_out: Vec<String>,
     pub(super) params: Vec<Declared>,
-    /// Lists of alike modules.
+    /// Lists of equal modules.
     pub(super) layers: Vec<Row>,
     pub(super) programs: Vec<Rc<Program>>,
 }
@@ -168,12 +168,12 @@ pub(super) struct Instructions {
 pub(super) struct Type {
     pub dtype: DType,
     pub shape: Vec<Size>,
-    pub lies: Lies,
+    pub stride_order: StrideOrder,
     /// Of the memory it lies in.
     pub bytes: Spans,
 }
 
-/// The memory that a tensor lies in.
+/// The memory of a tensor.
 #[derive(Debug)]
 pub(super) enum Spans {
     /// Its elements alone.
@@ -183,9 +183,9 @@ pub(super) enum Spans {
     Bytes(Size),
 }
 
-/// How the elements of a tensor lie.
+/// The memory layout of a tensor.
 #[derive(Debug)]
-pub(super) enum Lies {
+pub(super) enum StrideOrder {
     RowMajor,
     /// Dense, the dimensions from outermost to innermost.
     Ordered(Vec<usize>),
@@ -196,7 +196,7 @@ pub(super) enum Lies {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Value {
     pub slot: u32,
-    pub looks: u32,
+    pub tensor_type: u32,
 }
 
 /// The tensors of a call, of which most have few: a graph has so many calls that a piece of memory for each list would be
@@ -208,16 +208,16 @@ pub(super) enum Instruction {
     Call {
         call: u32,
         scope: u32,
-        given: Values,
+        inputs: Values,
         made: Values,
     },
-    /// The last Python reference to this memory goes.
+    /// The last Python reference to this memory is dropped.
     Free(u32),
     Save {
         save: u32,
         value: Value,
     },
-    /// The node that held it is gone.
+    /// The node that held it is freed.
     Unsave(u32),
     Unpack {
         slot: u32,
@@ -232,7 +232,7 @@ pub(super) enum Instruction {
 pub(super) struct Node {
     pub edges: SmallVec<[Edge; 2]>,
     pub saves: SmallVec<[u32; 4]>,
-    /// The memory its incoming gradients lie in.
+    /// The memory of its incoming gradients.
     pub incoming: SmallVec<[Option<u32>; 2]>,
     pub steps: Vec<Instruction>,
     pub outgoing: SmallVec<[Option<Gradient>; 2]>,

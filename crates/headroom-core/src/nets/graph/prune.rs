@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::program::{Edge, Instruction, Node, Program, Value, Values};
 use crate::tape::ops::Call;
 
-/// The nodes that do less than was recorded, and the saved tensors that nobody asks for.
+/// The nodes that do less than was recorded, and the saved tensors that nothing unpacks.
 #[derive(Debug, Default)]
 pub(super) struct Pruned {
     nodes: BTreeMap<u32, Node>,
@@ -22,7 +22,7 @@ impl Pruned {
     pub fn of(
         program: &Program,
         trained: impl Fn(u32) -> bool,
-        asks: impl Fn(u32) -> bool,
+        is_needed: impl Fn(u32) -> bool,
     ) -> Self {
         let mut pruned = Self::default();
         let mut wanted: Vec<bool> = Vec::with_capacity(program.steps.nodes.len());
@@ -37,7 +37,7 @@ impl Pruned {
                 })
                 .collect();
             let any = needs.contains(&Some(true));
-            wanted.push(any || asks(number));
+            wanted.push(any || is_needed(number));
             if !any {
                 pruned.unsaved.extend(&node.saves);
             } else if needs.contains(&Some(false)) {
@@ -91,29 +91,29 @@ impl Pruned {
                 Instruction::Call {
                     call,
                     scope,
-                    given,
+                    inputs,
                     made,
                 } => {
-                    let in_place = given
+                    let in_place = inputs
                         .first()
                         .is_some_and(|value| used.contains(&value.slot));
                     let makes = made.iter().any(|value| used.contains(&value.slot));
                     if !(makes || made.is_empty() && in_place) {
                         continue;
                     }
-                    used.extend(given.iter().map(|value| value.slot));
+                    used.extend(inputs.iter().map(|value| value.slot));
                     let goes = |value: &&Value| !dropped.contains(&value.slot);
                     let left: Values = made.iter().filter(goes).copied().collect();
                     let call = if left.len() == made.len() {
                         *call
                     } else {
-                        self.asked(program, *call, made, &left)
+                        self.with_fewer_outputs(program, *call, made, &left)
                     };
                     kept.extend(left.iter().map(|value| value.slot));
                     steps.push(Instruction::Call {
                         call,
                         scope: *scope,
-                        given: given.clone(),
+                        inputs: inputs.clone(),
                         made: left,
                     });
                 }
@@ -144,7 +144,13 @@ impl Pruned {
     }
 
     /// The number of a call that makes only what is left of its gradients.
-    fn asked(&mut self, program: &Program, call: u32, made: &[Value], left: &[Value]) -> u32 {
+    fn with_fewer_outputs(
+        &mut self,
+        program: &Program,
+        call: u32,
+        made: &[Value],
+        left: &[Value],
+    ) -> u32 {
         let Some(whole) = program.calls.get(call as usize) else {
             return call;
         };
@@ -152,7 +158,7 @@ impl Pruned {
             .iter()
             .map(|value| left.iter().any(|other| other.slot == value.slot))
             .collect();
-        let less = whole.asked_for(&kept);
+        let less = whole.with_outputs(&kept);
         let own = self.calls.iter().position(|known| *known == less);
         let place = own.unwrap_or_else(|| {
             self.calls.push(less);

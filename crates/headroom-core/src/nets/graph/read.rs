@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::program::{
-    Declared, Graph, Lies, Program, RecordedPrecision, Role, Row, Spans, Type, Value,
+    Declared, Graph, Program, RecordedPrecision, Role, Row, Spans, StrideOrder, Type, Value,
 };
 use super::size::Size;
 use super::stream::{Distances, Limits, Stream};
@@ -207,7 +207,10 @@ fn program(
     room: &mut usize,
 ) -> Option<Program> {
     let field = |name: &str| list(document.get(name)?);
-    let types: Vec<Type> = field("types")?.iter().map(looks).collect::<Option<_>>()?;
+    let types: Vec<Type> = field("types")?
+        .iter()
+        .map(tensor_type)
+        .collect::<Option<_>>()?;
     let calls: Vec<Call> = field("ops")?
         .iter()
         .map(|name| text(name).map(Call::new))
@@ -248,17 +251,17 @@ fn program(
 }
 
 fn kept(row: &Document, types: usize) -> Option<(Value, u32)> {
-    let [slot, looks, later] = list(row)? else {
+    let [slot, tensor_type, later] = list(row)? else {
         return None;
     };
     let value = Value {
         slot: count(slot)?,
-        looks: below(looks, types)?,
+        tensor_type: below(tensor_type, types)?,
     };
     Some((value, count(later)?))
 }
 
-fn looks(row: &Document) -> Option<Type> {
+fn tensor_type(row: &Document) -> Option<Type> {
     let (dtype, rest) = list(row)?.split_first()?;
     let (shape, rest) = rest.split_first()?;
     let sizes = |value: &Document| -> Option<Vec<Size>> {
@@ -266,8 +269,8 @@ fn looks(row: &Document) -> Option<Type> {
         (all.len() <= MOST_DIMS).then(|| all.iter().map(Size::read).collect())?
     };
     let shape = sizes(shape)?;
-    let lies = match rest.first() {
-        None | Some(Document::Int(0)) => Lies::RowMajor,
+    let stride_order = match rest.first() {
+        None | Some(Document::Int(0)) => StrideOrder::RowMajor,
         Some(Document::List(order)) => {
             let order = order
                 .iter()
@@ -276,20 +279,20 @@ fn looks(row: &Document) -> Option<Type> {
             if order.len() != shape.len() {
                 return None;
             }
-            Lies::Ordered(order)
+            StrideOrder::Ordered(order)
         }
         Some(map) => {
             let strides = sizes(map.get("strides")?)?;
             if strides.len() != shape.len() {
                 return None;
             }
-            Lies::Strides(strides)
+            StrideOrder::Strides(strides)
         }
     };
     Some(Type {
         dtype: dtype_of(text(dtype)?)?,
         shape,
-        lies,
+        stride_order,
         bytes: match rest.get(1) {
             None => Spans::Elements,
             Some(Document::Text(word)) if word == "reach" => Spans::Reach,

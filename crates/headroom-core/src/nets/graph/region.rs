@@ -1,17 +1,17 @@
-//! Modules as stretches of a recorded forward pass: what goes into each, and what comes out.
+//! Modules as ranges of a recorded forward pass, with their inputs and outputs.
 
 use std::ops::Range;
 
 use super::program::{Edge, Instruction, Instructions, Value};
 
-/// Where a gradient goes: a node and which of its outputs it is of.
+/// The destination of a gradient: a node and the number of its output.
 pub(super) type Output = (u32, u32);
 
 /// A module's call: the steps between its first operation and its last.
 #[derive(Debug)]
 pub(super) struct Region {
     pub steps: Range<usize>,
-    /// Memory that is there before and that it is given, parameters aside.
+    /// Inputs: memory that exists before, parameters aside.
     pub inputs: Vec<Value>,
     /// Memory that it makes and that is used after it.
     pub outputs: Vec<Value>,
@@ -23,7 +23,7 @@ pub(super) struct Region {
     pub made: Vec<u32>,
     pub saves: Vec<u32>,
     pub nodes: Vec<u32>,
-    /// Memory from before it that goes while it runs.
+    /// Earlier memory that is freed while it runs.
     pub freed: Vec<u32>,
 }
 
@@ -61,14 +61,14 @@ impl Survey {
         let mut touched = None;
         for (at, step) in steps.forward.iter().enumerate() {
             match step {
-                Instruction::Call { given, made, .. } => {
+                Instruction::Call { inputs, made, .. } => {
                     for value in made {
                         survey.makes(at, value.slot);
                     }
-                    for value in given.iter().chain(made) {
+                    for value in inputs.iter().chain(made) {
                         survey.reads(at, value.slot);
                     }
-                    touched = made.first().or(given.first()).map(|value| value.slot);
+                    touched = made.first().or(inputs.first()).map(|value| value.slot);
                 }
                 Instruction::Batch(value) => {
                     survey.makes(at, value.slot);
@@ -141,7 +141,7 @@ impl Survey {
         };
         for step in steps.forward.get(range.clone())? {
             match step {
-                Instruction::Call { given, made, .. } => {
+                Instruction::Call { inputs, made, .. } => {
                     for value in made {
                         region.made.push(value.slot);
                         let last = *self.last.get(value.slot as usize)?;
@@ -149,7 +149,7 @@ impl Survey {
                             region.outputs.push(*value);
                         }
                     }
-                    for value in given {
+                    for value in inputs {
                         self.enters(&mut region, *value);
                     }
                 }

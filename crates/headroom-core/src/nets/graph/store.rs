@@ -1,5 +1,5 @@
 //! Graphs that were read, each once: those of the catalogue's models, which are built into the command line and which the page
-//! brings when they are asked for, and those of the files that were opened last.
+//! loads on request, and those of the files opened last.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use headroom_scenario::network::Recording;
 const FILES: usize = 4;
 
 thread_local! {
-    /// Those that were asked for or brought, by the ids of their models.
+    /// The graphs loaded so far, by the ids of their models.
     static GRAPHS: RefCell<BTreeMap<&'static str, Rc<Graph>>> = const { RefCell::new(BTreeMap::new()) };
     static OPENED: RefCell<Vec<(Recording, Rc<Graph>)>> = const { RefCell::new(Vec::new()) };
 }
@@ -44,17 +44,17 @@ pub fn keep(recording: &Recording, graph: Rc<Graph>) {
     });
 }
 
-/// The graph of a catalogue's model; `None` where it is not here yet.
+/// The shipped graph of a catalogue model; `None` until it is loaded.
 pub fn shipped(id: &str) -> Option<Rc<Graph>> {
     let known = || GRAPHS.with_borrow(|all| all.get(id).cloned());
     known().or_else(|| {
-        bring(id, &built_in::text(id)?).ok()?;
+        insert(id, &built_in::text(id)?).ok()?;
         known()
     })
 }
 
 /// Takes the text of a model's graph.
-pub fn bring(id: &str, text: &str) -> Result<(), String> {
+pub fn insert(id: &str, text: &str) -> Result<(), String> {
     let entry = catalog::model(id).filter(|entry| !entry.graph.is_empty());
     let entry = entry.ok_or_else(|| format!("`{id}` has no recorded graph"))?;
     let graph = read(text)?;

@@ -169,7 +169,7 @@ impl Stream {
         Some(all)
     }
 
-    /// The same of lists that mostly have a few.
+    /// The same for lists that mostly have a few.
     fn few<A: Array>(
         &mut self,
         item: impl Fn(&mut Self) -> Option<A::Item>,
@@ -231,7 +231,7 @@ impl Stream {
     fn value(&mut self) -> Option<Value> {
         Some(Value {
             slot: self.counted(Counted::Slot)?,
-            looks: self.below(self.limits.types)?,
+            tensor_type: self.below(self.limits.types)?,
         })
     }
 
@@ -248,7 +248,7 @@ impl Stream {
             0 => Instruction::Call {
                 call: self.below(self.limits.calls)?,
                 scope: self.counted(Counted::Scope)?,
-                given: self.values()?,
+                inputs: self.values()?,
                 made: self.values()?,
             },
             1 => Instruction::Free(self.counted(Counted::Slot)?),
@@ -315,7 +315,7 @@ mod tests {
     use crate::nets::graph::shipped;
 
     #[test]
-    fn a_graph_takes_no_more_room_than_its_items() {
+    fn a_graph_is_no_larger_than_its_items() {
         // The largest that is shipped: with room for twice as many items it took 75 MiB.
         let graph = shipped("mamba2-370m").unwrap();
         let mut lists = 0;

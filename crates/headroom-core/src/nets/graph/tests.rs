@@ -60,7 +60,7 @@ fn check(file: &str, batch: u64, length: u64, precision: Precision, expected: u6
 }
 
 #[test]
-fn a_recorded_model_takes_what_the_real_one_takes() {
+fn a_recorded_model_has_the_peak_of_the_real_one() {
     check(FIXTURE, 16, 64, Precision::Fp32, 167_518_720);
     check(FIXTURE, 64, 64, Precision::AmpBf16, 272_072_192);
     check(FIXTURE, 256, 64, Precision::Bf16, 732_227_584);
@@ -307,7 +307,7 @@ fn every_shipped_graph_is_small_and_runs_where_it_was_recorded() {
             "{}",
             entry.id
         );
-        // The length that the entry names, where it is a size of its own, is one that was recorded or can be worked out.
+        // The length that the entry names, where it is a size of its own, is one that was recorded or can be computed.
         if let Some(length) = entry.size(entry.graph) {
             let runs = |precision| {
                 let training = Training {

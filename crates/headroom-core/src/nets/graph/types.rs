@@ -1,6 +1,6 @@
 //! Shapes, layouts and sizes of a program's tensors at one batch and length.
 
-use super::program::{Lies, Program, Spans, Type, Value};
+use super::program::{Program, Spans, StrideOrder, Type, Value};
 use crate::tape::ops::Operand;
 use crate::tape::{DType, Dims, Layout};
 
@@ -8,7 +8,7 @@ use crate::tape::{DType, Dims, Layout};
 pub(super) struct Types(Vec<Operand>);
 
 impl Types {
-    /// For a batch of so many samples, each so long.
+    /// For a batch of this many samples of this length.
     pub fn at(program: &Program, (b, s): (u64, u64)) -> Self {
         Self(program.types.iter().map(|of| operand(of, b, s)).collect())
     }
@@ -20,7 +20,7 @@ impl Types {
             bytes: 0,
         };
         self.0
-            .get(value.looks as usize)
+            .get(value.tensor_type as usize)
             .copied()
             .unwrap_or_else(none)
     }
@@ -33,10 +33,10 @@ impl Types {
 fn operand(of: &Type, b: u64, s: u64) -> Operand {
     let sizes: Vec<u64> = of.shape.iter().map(|size| size.at(b, s)).collect();
     let shape = dims(&sizes);
-    let layout = match &of.lies {
+    let layout = match &of.stride_order {
         _ if shape.len() != sizes.len() => Layout::contiguous(shape),
-        Lies::RowMajor => Layout::contiguous(shape),
-        Lies::Ordered(order) => {
+        StrideOrder::RowMajor => Layout::contiguous(shape),
+        StrideOrder::Ordered(order) => {
             let mut strides = shape;
             let mut step: u64 = 1;
             for &place in order.iter().rev() {
@@ -45,7 +45,7 @@ fn operand(of: &Type, b: u64, s: u64) -> Operand {
             }
             Layout { shape, strides }
         }
-        Lies::Strides(strides) => {
+        StrideOrder::Strides(strides) => {
             let strides: Vec<u64> = strides.iter().map(|stride| stride.at(b, s)).collect();
             Layout {
                 shape,

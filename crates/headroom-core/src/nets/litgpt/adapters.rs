@@ -41,7 +41,7 @@ impl LitGpt {
             let b = cx.param_as("lora_B", [sum, lora.rank], cx.env.weights, |_| true);
             let low = x
                 .dropout(lora.dropout)
-                .then(|x| x.linear(&a.tensor(), None))
+                .pipe(|x| x.linear(&a.tensor(), None))
                 .transpose(1, 2);
             let b = b.tensor().unsqueeze(-1);
             let high = if self.heads == self.query_groups {
@@ -66,7 +66,7 @@ impl LitGpt {
             } else {
                 high.index_copy_into_zeros(width, self.copies_padding)
             };
-            let update = padded.then(Tensor::scale);
+            let update = padded.pipe(Tensor::mul_scalar);
             plain.add(&update)
         })
     }
@@ -98,14 +98,14 @@ impl LitGpt {
             let b = cx.param_as("lora_B", [out, lora.rank], cx.env.weights, |_| true);
             let update = x
                 .dropout(lora.dropout)
-                .then(|x| x.linear(&a.tensor(), None))
-                .then(|low| low.linear(&b.tensor(), None))
-                .then(Tensor::scale);
+                .pipe(|x| x.linear(&a.tensor(), None))
+                .pipe(|low| low.linear(&b.tensor(), None))
+                .pipe(Tensor::mul_scalar);
             plain.add(&update)
         })
     }
 
-    /// The layer without a low-rank adapter: `AdapterV2Linear.forward` where the run asks for it.
+    /// The layer without a low-rank adapter: `AdapterV2Linear.forward` where the run requests it.
     fn scaled_linear(
         &self,
         cx: &Cx,
@@ -122,8 +122,8 @@ impl LitGpt {
             let bias = cx.param("adapter_bias", [out]).tensor();
             let scale = cx.param("adapter_scale", [out]).tensor();
             plain
-                .then(|plain| plain.add(&bias))
-                .then(|sum| scale.mul(sum))
+                .pipe(|plain| plain.add(&bias))
+                .pipe(|sum| scale.mul(sum))
         })
     }
 }

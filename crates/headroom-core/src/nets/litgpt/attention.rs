@@ -59,16 +59,16 @@ impl LitGpt {
             return q.attention(k, v, &AttentionMask::Causal, 0.0);
         }
         let (b, h, t) = (q.size(0), q.size(1), q.size(2));
-        let mut scores = q.matmul(&k.transpose(2, 3)).then(Tensor::scale);
+        let mut scores = q.matmul(&k.transpose(2, 3)).pipe(Tensor::mul_scalar);
         scores = scores
-            .then(Tensor::scale)
-            .then(Tensor::tanh)
-            .then(Tensor::scale);
+            .pipe(Tensor::mul_scalar)
+            .pipe(Tensor::tanh)
+            .pipe(Tensor::mul_scalar);
         let mask = q.constant("triu", &[t, t], q.dtype());
         scores = scores.add(&mask);
         scores = scores
             .softmax(Some(DType::F32))
-            .then(|scores| scores.to(q.dtype()));
+            .pipe(|scores| scores.to(q.dtype()));
         scores.matmul(v).view(&[b, h, t, v.size(-1)])
     }
 

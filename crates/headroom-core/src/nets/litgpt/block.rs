@@ -19,8 +19,8 @@ impl LitGpt {
             };
             return cx
                 .module("mlp", |cx| self.mlp(cx, &second))
-                .then(|mlp_out| mlp_out.add(&attn_out))
-                .then(|sum| sum.add(x));
+                .pipe(|mlp_out| mlp_out.add(&attn_out))
+                .pipe(|sum| sum.add(x));
         }
         let x = attn_out.add(x);
         let second = self.norm(cx, "norm_2", &x);
@@ -44,14 +44,14 @@ impl LitGpt {
             let x = x.to(DType::F32);
             let scale = x
                 .mul(&x)
-                .then(|squares| squares.mean(&[-1]))
-                .then(Tensor::shift)
-                .then(Tensor::rsqrt);
+                .pipe(|squares| squares.mean(&[-1]))
+                .pipe(Tensor::add_scalar)
+                .pipe(Tensor::rsqrt);
             let normed = x.mul(&scale);
             if self.fp32_norm_weight {
-                weight.mul(&normed).then(|product| product.to(dtype))
+                weight.mul(&normed).pipe(|product| product.to(dtype))
             } else {
-                normed.then(|normed| normed.to(dtype)).mul(&weight)
+                normed.pipe(|normed| normed.to(dtype)).mul(&weight)
             }
         })
     }
@@ -64,7 +64,7 @@ impl LitGpt {
         }
         let gate = self.linear(cx, "fc_1", x, self.intermediate, self.bias);
         let up = self.linear(cx, "fc_2", x, self.intermediate, self.bias);
-        let product = if self.gelu { gate.gelu() } else { gate.silu() }.then(|gate| gate.mul(&up));
+        let product = if self.gelu { gate.gelu() } else { gate.silu() }.pipe(|gate| gate.mul(&up));
         self.linear(cx, "proj", &product, self.hidden, self.bias)
     }
 }

@@ -99,16 +99,20 @@ impl Net for LitGpt {
             .collect();
         drop(hidden);
         if self.softcaps {
-            let capped = |part: &Tensor| part.scale().then(Tensor::tanh).then(Tensor::scale);
+            let capped = |part: &Tensor| {
+                part.mul_scalar()
+                    .pipe(Tensor::tanh)
+                    .pipe(Tensor::mul_scalar)
+            };
             logits = logits.iter().map(capped).collect();
         }
         // Fabric hands outputs over in fp32 (`convert_output` of its precision plugins). The loop then binds `logits`.
         logits = logits.iter().map(|part| part.to(DType::F32)).collect();
-        drop(cx.env.named.replace(Vec::new()));
+        drop(cx.env.shared.loop_variables.replace(Vec::new()));
         if let Some(last) = logits.pop() {
             logits.push(last.narrow(1, last.size(1).saturating_sub(1)));
         }
-        cx.env.named.replace(logits.clone());
+        cx.env.shared.loop_variables.replace(logits.clone());
         let loss = {
             let rows: Vec<Tensor> = logits
                 .iter()

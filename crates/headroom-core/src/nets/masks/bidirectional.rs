@@ -63,7 +63,7 @@ fn within_reach(ids: &Tensor, padding: Option<&Tensor>) -> Tensor {
     let (b, s) = (ids.size(0), ids.size(1));
     let square = |op, dtype| ids.constant(op, &[1, 1, s, s], dtype);
     let index = |n: u64| ids.constant("arange", &[n], DType::I64);
-    let moved = || index(s).then(Tensor::shift);
+    let moved = || index(s).pipe(Tensor::add_scalar);
     let indices = (index(b), index(1), moved(), moved());
     let one = || ids.constant("new_ones", &[0; 0], DType::Bool);
     let and = |a: Tensor, other: Tensor, batch: u64| {
@@ -101,7 +101,7 @@ fn within_reach(ids: &Tensor, padding: Option<&Tensor>) -> Tensor {
 fn allowed(padding: &Tensor, queries: u64) -> Tensor {
     let (b, keys) = (padding.size(0), padding.size(1));
     let index = |n: u64| padding.constant("arange", &[n], DType::I64);
-    let moved = |n: u64| index(n).then(Tensor::shift);
+    let moved = |n: u64| index(n).pipe(Tensor::add_scalar);
     let (batches, heads, rows, columns) = (index(b), index(1), moved(queries), moved(keys));
     let mut result = padding.constant("new_ones", &[0; 0], DType::Bool);
     result = {

@@ -68,7 +68,7 @@ pub fn blockwise_mask(
 fn allowed(blocks: &Tensor, padding: Option<&Tensor>, windowed: bool) -> Tensor {
     let (b, s) = (blocks.size(0), blocks.size(1));
     let index = |n: u64| blocks.constant("arange", &[n], DType::I64);
-    let moved = || index(s).then(Tensor::shift);
+    let moved = || index(s).pipe(Tensor::add_scalar);
     let indices = (index(b), index(1), moved(), moved());
     let start = |op| {
         let shape: &[u64] = if windowed { &[s] } else { &[] };

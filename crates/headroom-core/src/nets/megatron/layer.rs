@@ -78,7 +78,7 @@ impl GptModel {
         let y = x.linear_accumulating(&weight, None, &Tokens::All, &self.layer_gradient());
         drop(x);
         let y = if Self::splits_tokens(cx) {
-            y.then(|y| y.reduce_scatter(Self::group(cx), 0))
+            y.pipe(|y| y.reduce_scatter(Self::group(cx), 0))
         } else {
             y
         };
@@ -102,11 +102,11 @@ impl GptModel {
         let (mut mixed, bias) = self.columns(cx, "linear_qkv", &x, width.saturating_mul(d));
         drop(x);
         if let Some(bias) = bias {
-            mixed = mixed.then(|mixed| mixed.add(&bias));
+            mixed = mixed.pipe(|mixed| mixed.add(&bias));
         }
         let (s, b) = (mixed.size(0), mixed.size(1));
         let groups = self.query_groups / group.min(self.query_groups).max(1);
-        let mixed = mixed.then(|mixed| mixed.view(&[s, b, groups, (each + 2) * d]));
+        let mixed = mixed.pipe(|mixed| mixed.view(&[s, b, groups, (each + 2) * d]));
         let [mut query, mut key, mut value] = {
             let parts = mixed.split(&[each * d, d, d], -1);
             let [query, key, value] = <[Tensor; 3]>::try_from(parts)
@@ -114,18 +114,18 @@ impl GptModel {
             [query, key, value]
         };
         drop(mixed);
-        query = query.then(|query| query.reshape(&[s, b, groups * each, d]));
+        query = query.pipe(|query| query.reshape(&[s, b, groups * each, d]));
         if let Some(rope) = rope {
             let turned = |x: &Tensor| match self.engine {
                 Some(_) => x.rotary_fused(rope),
                 None => rotated(x, rope),
             };
-            query = query.then(turned);
-            key = key.then(turned);
+            query = query.pipe(turned);
+            key = key.pipe(turned);
         }
         if self.engine.is_some() {
             // Transformer Engine's attention takes them contiguous (`get_qkv_layout`).
-            value = value.then(Tensor::contiguous);
+            value = value.pipe(Tensor::contiguous);
         }
         let this = self.clone();
         let (core_cx, mask) = (cx.clone(), mask.cloned());
@@ -171,8 +171,8 @@ impl GptModel {
                 let spread = [s, b, heads / repeats, repeats, d];
                 x.unsqueeze(3)
                     .expand(&spread)
-                    .then(Tensor::contiguous)
-                    .then(|x| x.view(&[s, b, heads, d]))
+                    .pipe(Tensor::contiguous)
+                    .pipe(|x| x.view(&[s, b, heads, d]))
             } else {
                 x.clone()
             }
@@ -186,24 +186,24 @@ impl GptModel {
             query.bmm(&key)
         };
         drop((query, key));
-        let scores = scores.then(|scores| scores.view(&[b, heads, s, s]));
-        let wide = scores.then(|scores| scores.to(DType::F32));
+        let scores = scores.pipe(|scores| scores.view(&[b, heads, s, s]));
+        let wide = scores.pipe(|scores| scores.to(DType::F32));
         let masked = match mask {
-            Some(mask) => wide.then(|wide| wide.masked_fill_(mask)),
+            Some(mask) => wide.pipe(|wide| wide.masked_fill_(mask)),
             None => wide,
         };
-        let probabilities = masked.then(|masked| masked.softmax(None));
-        let probabilities = probabilities.then(|probabilities| probabilities.to(q.dtype()));
+        let probabilities = masked.pipe(|masked| masked.softmax(None));
+        let probabilities = probabilities.pipe(|probabilities| probabilities.to(q.dtype()));
         let probabilities =
-            probabilities.then(|probabilities| probabilities.dropout(self.rate(cx)));
-        let value = value.then(|value| flat(value));
+            probabilities.pipe(|probabilities| probabilities.dropout(self.rate(cx)));
+        let value = value.pipe(|value| flat(value));
         let context = probabilities
             .view(&[b * heads, s, s])
             .bmm(&value.transpose(0, 1));
         drop((probabilities, value));
-        let context = context.then(|context| context.view(&[b, heads, s, d]));
-        let context = context.then(|context| context.permute(&[2, 0, 1, 3]).contiguous());
-        context.then(|context| context.view(&[s, b, heads * d]))
+        let context = context.pipe(|context| context.view(&[b, heads, s, d]));
+        let context = context.pipe(|context| context.permute(&[2, 0, 1, 3]).contiguous());
+        context.pipe(|context| context.view(&[s, b, heads * d]))
     }
 
     /// `MLP`.
@@ -227,8 +227,14 @@ impl GptModel {
 /// `_apply_rotary_pos_emb_bshd`: cosines and sines are computed for each tensor, and what is not turned, nothing, is joined to it.
 fn rotated(x: &Tensor, freqs: &Tensor) -> Tensor {
     let dtype = x.dtype();
-    let cos = freqs.cos().then(Tensor::scale).then(|cos| cos.to(dtype));
-    let sin = freqs.sin().then(Tensor::scale).then(|sin| sin.to(dtype));
+    let cos = freqs
+        .cos()
+        .pipe(Tensor::mul_scalar)
+        .pipe(|cos| cos.to(dtype));
+    let sin = freqs
+        .sin()
+        .pipe(Tensor::mul_scalar)
+        .pipe(|sin| sin.to(dtype));
     let straight = x.mul(&cos);
     let turned = {
         let half = x.size(-1) / 2;
@@ -236,23 +242,23 @@ fn rotated(x: &Tensor, freqs: &Tensor) -> Tensor {
         let negative = second.neg();
         Tensor::cat(&negative, &[&first], -1)
     };
-    let turned = turned.then(|turned| turned.mul(&sin));
+    let turned = turned.pipe(|turned| turned.mul(&sin));
     let sum = straight.add(&turned);
     drop((straight, turned, cos, sin));
-    sum.then(|sum| Tensor::cat(sum, &[], -1))
+    sum.pipe(|sum| Tensor::cat(sum, &[], -1))
 }
 
 /// One kernel over all tokens; those of other GPUs that share the sequence are gathered (`cp_comm_type="all_gather"`), or come in
 /// exchange for heads (`"a2a"`).
 fn fused_attention(cx: &Cx, [q, k, v]: [&Tensor; 3]) -> Tensor {
-    let context = cx.env.context.group.max(1);
-    if context > 1 && cx.env.context.attention == ContextParallel::Ulysses {
+    let context = cx.env.groups.context.group.max(1);
+    if context > 1 && cx.env.groups.context.attention == ContextParallel::Ulysses {
         return exchanged_attention([q, k, v], context);
     }
     let (s, b, heads, d) = (q.size(0), q.size(1), q.size(2), q.size(3));
     let gathered = |x: &Tensor| {
         if context > 1 {
-            x.contiguous().then(|x| x.all_gather(context, 0))
+            x.contiguous().pipe(|x| x.all_gather(context, 0))
         } else {
             x.clone()
         }
@@ -268,7 +274,7 @@ fn fused_attention(cx: &Cx, [q, k, v]: [&Tensor; 3]) -> Tensor {
         q.attention(&k, &v, &mask, 0.0)
     };
     drop((k, v));
-    out.then(|out| out.permute(&[2, 0, 1, 3]).reshape(&[s, b, heads * d]))
+    out.pipe(|out| out.permute(&[2, 0, 1, 3]).reshape(&[s, b, heads * d]))
 }
 
 /// `AttnFuncWithCPAndQKVOA2A`: all tokens of some heads.
@@ -279,8 +285,8 @@ fn exchanged_attention(all: [&Tensor; 3], group: u64) -> Tensor {
         q.attention(&k, &v, &AttentionMask::Causal, 0.0)
     };
     drop((q, k, v));
-    let out = out.then(|out| out.permute(&[2, 0, 1, 3]));
-    let own = out.then(|out| out.all_to_all(group, 0, 2));
+    let out = out.pipe(|out| out.permute(&[2, 0, 1, 3]));
+    let own = out.pipe(|out| out.all_to_all(group, 0, 2));
     let (s, b, width) = (own.size(0), own.size(1), own.size(2) * own.size(3));
-    own.then(|own| own.reshape(&[s, b, width]))
+    own.pipe(|own| own.reshape(&[s, b, width]))
 }

@@ -99,11 +99,11 @@ impl Net for GptModel {
         true
     }
 
-    fn is_megatrons(&self) -> bool {
+    fn is_megatron_core(&self) -> bool {
         true
     }
 
-    fn shares_sequences(&self) -> bool {
+    fn supports_context_parallel(&self) -> bool {
         true
     }
 
@@ -137,7 +137,7 @@ impl Net for GptModel {
         } else {
             cx.module("embedding", |cx| self.table(cx))
         };
-        let logits = hidden.then(|hidden| {
+        let logits = hidden.pipe(|hidden| {
             // Its own layer whatever computes the others.
             let tokens = Self::tokens(cx, Some(self.buffer.clone()));
             hidden.linear_accumulating(&weight, None, &tokens, &self.accumulation())
@@ -151,11 +151,11 @@ impl Net for GptModel {
                 logits.vocab_parallel_cross_entropy(&turned)
             };
             drop((turned, logits));
-            let losses = losses.then(|losses| losses.transpose(0, 1).contiguous());
+            let losses = losses.pipe(|losses| losses.transpose(0, 1).contiguous());
             let masked = losses.mul(loss_mask);
             masked
-                .then(|masked| masked.sum(&[0, 1]))
-                .then(Tensor::scale)
+                .pipe(|masked| masked.sum(&[0, 1]))
+                .pipe(Tensor::mul_scalar)
         });
         Output {
             loss,
@@ -166,7 +166,7 @@ impl Net for GptModel {
 
 impl GptModel {
     fn group(cx: &Cx) -> u64 {
-        cx.env.tensor.group.max(1)
+        cx.env.groups.tensor.group.max(1)
     }
 
     /// The vocabulary is padded to a multiple of 128 for each GPU.
@@ -184,7 +184,7 @@ impl GptModel {
 
     /// Whether norms and residuals see a part of the tokens (`--sequence-parallel`).
     fn splits_tokens(cx: &Cx) -> bool {
-        cx.env.tensor.sequence && Self::group(cx) > 1
+        cx.env.groups.tensor.sequence && Self::group(cx) > 1
     }
 
     /// The tokens of a column-parallel layer's input.
@@ -225,11 +225,11 @@ impl GptModel {
         } else {
             table.embedding(tokens)
         };
-        let tokens_first = |x: Tensor| x.then(|x| x.transpose(0, 1).contiguous());
+        let tokens_first = |x: Tensor| x.pipe(|x| x.transpose(0, 1).contiguous());
         if self.is_llama {
             found = tokens_first(found);
             if splits {
-                found = found.then(|found| found.reduce_scatter(group, 0));
+                found = found.pipe(|found| found.reduce_scatter(group, 0));
             }
         } else {
             let count = tokens.size(1);
@@ -241,10 +241,10 @@ impl GptModel {
             drop(places);
             found = tokens_first(found);
             if splits {
-                found = found.then(|found| found.narrow(0, found.size(0) / group).cloned());
+                found = found.pipe(|found| found.narrow(0, found.size(0) / group).cloned());
             }
         }
-        found.then(|found| found.dropout(self.rate(cx)))
+        found.pipe(|found| found.dropout(self.rate(cx)))
     }
 
     fn rate(&self, cx: &Cx) -> f64 {

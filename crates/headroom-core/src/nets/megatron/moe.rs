@@ -16,8 +16,8 @@ impl GptModel {
         let order = index("permute");
         let permuted = flat.rows_selected(&order, rows);
         let received = permuted.exchanged_rows();
-        let groups = cx.env.experts.max(1);
-        cx.env.divides_experts.set(groups > 1);
+        let groups = cx.env.groups.experts.max(1);
+        cx.env.shared.divides_experts.set(groups > 1);
         let own = self.experts.div_ceil(groups);
         let grouped = |x: &Tensor, [outer, inner]: [u64; 2]| {
             if own <= 1 || groups <= 1 {
@@ -32,9 +32,9 @@ impl GptModel {
         let sorted = grouped(&received, [groups, own]);
         let out = cx.module("experts", |cx| self.experts(cx, &sorted, &weights, own));
         drop(sorted);
-        let unsorted = out.then(|out| grouped(out, [own, groups]));
-        let returned = unsorted.then(Tensor::exchanged_rows);
-        let sum = returned.then(|returned| returned.rows_added_into(&order, tokens));
+        let unsorted = out.pipe(|out| grouped(out, [own, groups]));
+        let returned = unsorted.pipe(Tensor::exchanged_rows);
+        let sum = returned.pipe(|returned| returned.rows_added_into(&order, tokens));
         drop((permuted, received, weights, order));
         sum.view(x.shape())
     }
@@ -43,10 +43,10 @@ impl GptModel {
     fn route(&self, cx: &Cx, x: &Tensor) -> Tensor {
         let weight = cx.param("weight", [self.experts, self.hidden]).tensor();
         let logits = x.linear(&weight, None);
-        let probabilities = logits.then(|logits| logits.softmax(Some(DType::F32)));
+        let probabilities = logits.pipe(|logits| logits.softmax(Some(DType::F32)));
         let (best, _chosen) = probabilities.topk(self.topk.min(self.experts));
         drop(probabilities);
-        best.then(|best| best.to(x.dtype()))
+        best.pipe(|best| best.to(x.dtype()))
     }
 
     /// `SequentialMLP`.

@@ -64,7 +64,7 @@ impl Net for Flux2 {
         };
         let width = self.width();
         let inner = self.ratio.saturating_mul(width);
-        cx.env.widest.set([3 * width + 2 * inner, inner]);
+        cx.env.shared.widest.set([3 * width + 2 * inner, inner]);
         let emb = self.conditioning(cx, timestep, guidance.first());
         let image_parts = modulation(cx, "double_stream_modulation_img", &emb, 6);
         let text_parts = modulation(cx, "double_stream_modulation_txt", &emb, 6);
@@ -175,14 +175,14 @@ impl Flux2 {
         let mut hidden = hidden.add(&attended);
         let normed = modulated(&hidden, scale_mlp, shift_mlp);
         let ff_output = feed_forward("ff", &normed);
-        hidden = gate_mlp.mul(&ff_output).then(|more| hidden.add(more));
+        hidden = gate_mlp.mul(&ff_output).pipe(|more| hidden.add(more));
         attended_text = text_gate.mul(&attended_text);
         let mut text = text.add(&attended_text);
         let normed_text = modulated(&text, text_scale_mlp, text_shift_mlp);
         let text_ff_output = feed_forward("ff_context", &normed_text);
         text = text_gate_mlp
             .mul(&text_ff_output)
-            .then(|more| text.add(more));
+            .pipe(|more| text.add(more));
         [hidden, text]
     }
 
@@ -240,7 +240,7 @@ impl Flux2 {
             out = Tensor::cat(&out, &[&gated], -1);
             cx.linear("to_out", &out, width, false)
         });
-        gate.mul(&attended).then(|more| x.add(more))
+        gate.mul(&attended).pipe(|more| x.add(more))
     }
 
     fn heads_of(&self, x: &Tensor) -> Tensor {
@@ -274,7 +274,7 @@ fn last_norm(cx: &Cx, x: &Tensor, emb: &Tensor) -> Tensor {
     cx.module("norm_out", |cx| {
         let parts = emb
             .silu()
-            .then(|emb| cx.linear("linear", emb, 2 * emb.size(-1), false))
+            .pipe(|emb| cx.linear("linear", emb, 2 * emb.size(-1), false))
             .chunk(2, 1);
         match &parts[..] {
             [scale, shift] => modulated_norm(x, scale, shift),
@@ -286,14 +286,14 @@ fn last_norm(cx: &Cx, x: &Tensor, emb: &Tensor) -> Tensor {
 /// `(1 + scale) * norm(x) + shift`, with a norm that learns nothing.
 fn modulated(x: &Tensor, scale: &Tensor, shift: &Tensor) -> Tensor {
     let normed = x.layer_norm(None, None);
-    let scaled = scale.shift().then(|factor| factor.mul(&normed));
+    let scaled = scale.add_scalar().pipe(|factor| factor.mul(&normed));
     scaled.add(shift)
 }
 
 /// `Flux2SwiGLU`: the first half gates the second.
 fn swiglu(x: &Tensor) -> Tensor {
     match &x.chunk(2, -1)[..] {
-        [gate, up] => gate.silu().then(|gate| gate.mul(up)),
+        [gate, up] => gate.silu().pipe(|gate| gate.mul(up)),
         _ => x.clone(),
     }
 }

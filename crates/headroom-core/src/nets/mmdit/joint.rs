@@ -59,7 +59,7 @@ impl Joint {
         let mut hidden = hidden.add(&attended);
         if let (Some(again), [.., gate]) = (again, second) {
             let (more, _) = cx.module("attn2", |cx| self.attention(cx, &again, None));
-            hidden = gate.unsqueeze(1).then(|gate| hidden.add(&gate.mul(&more)));
+            hidden = gate.unsqueeze(1).pipe(|gate| hidden.add(&gate.mul(&more)));
         }
         let normed = modulated_norm(&hidden, scale_mlp, shift_mlp);
         let mut ff_output = feed_forward(cx, "ff", &normed);
@@ -77,7 +77,7 @@ impl Joint {
         text = gate_mlp
             .unsqueeze(1)
             .mul(&ff_output)
-            .then(|ff_output| text.add(ff_output));
+            .pipe(|ff_output| text.add(ff_output));
         [hidden, text]
     }
 
@@ -93,7 +93,7 @@ impl Joint {
         let normed = modulated_norm(&both, scale, shift);
         let ff_output = cx
             .linear("proj_mlp", &normed, 4 * width, true)
-            .then(Tensor::gelu);
+            .pipe(Tensor::gelu);
         let (attended, _) = cx.module("attn", |cx| self.attention(cx, &normed, None));
         let joined = Tensor::cat(&attended, &[&ff_output], 2);
         let mut out = cx.linear("proj_out", &joined, width, true);
@@ -200,13 +200,13 @@ pub fn last_norm(cx: &Cx, x: &Tensor, emb: &Tensor) -> Tensor {
 /// `RMSNorm` of diffusers, an operation at a time.
 fn rms_norm(cx: &Cx, x: &Tensor) -> Tensor {
     let weight = cx.param("weight", [x.size(-1)]).tensor();
-    let squares = x.to(DType::F32).then(Tensor::pow);
+    let squares = x.to(DType::F32).pipe(Tensor::pow);
     let variance = squares.mean(&[-1]);
     drop(squares);
     let mut hidden = variance
-        .shift()
-        .then(Tensor::rsqrt)
-        .then(|scale| x.mul(scale));
+        .add_scalar()
+        .pipe(Tensor::rsqrt)
+        .pipe(|scale| x.mul(scale));
     if weight.dtype().is_half() {
         hidden = hidden.to(weight.dtype());
     }
@@ -222,13 +222,13 @@ pub fn apply_rotary_emb(x: &Tensor, cosines: &Tensor, sines: &Tensor) -> Tensor 
     };
     let rotated = imaginary
         .neg()
-        .then(|negative| Tensor::stack(&[negative.clone(), real.clone()], -1));
+        .pipe(|negative| Tensor::stack(&[negative.clone(), real.clone()], -1));
     let Some(rotated) = rotated else {
         return x.clone();
     };
     let rotated = rotated.reshape(&[b, s, h, d]);
-    let by_cos = x.to(DType::F32).then(|x| x.mul(cosines));
-    let by_sin = rotated.to(DType::F32).then(|x| x.mul(sines));
+    let by_cos = x.to(DType::F32).pipe(|x| x.mul(cosines));
+    let by_sin = rotated.to(DType::F32).pipe(|x| x.mul(sines));
     let sum = by_cos.add(&by_sin);
     drop((by_cos, by_sin));
     sum.to(x.dtype())

@@ -73,7 +73,7 @@ impl Net for Sd3 {
             x = x.reshape(&[n, width, tokens]).transpose(1, 2);
             let cropped = x.constant("crop", &[1, tokens, width], DType::F32);
             let dtype = x.dtype();
-            x.add(&cropped).then(|x| x.to(dtype))
+            x.add(&cropped).pipe(|x| x.to(dtype))
         });
         let emb = conditioning(cx, &[("timestep_embedder", timestep)], pooled, width);
         let text = cx.linear("context_embedder", text, width, true);

@@ -55,7 +55,7 @@ impl Decoder {
         let mut image = features.add(dense);
         image = image
             .unsqueeze(1)
-            .then(|image| image.repeated(&[b, 1, width, h, w]))
+            .pipe(|image| image.repeated(&[b, 1, width, h, w]))
             .view(&[b, width, h, w]);
         let positions = positions.unsqueeze(1).cloned().view(&[b, width, h, w]);
         let [tokens, rows] = cx.module("transformer", |cx| {
@@ -70,11 +70,11 @@ impl Decoder {
         };
         let mut upscaled = cx.conv2d("upscale_conv1", &image, width / 4, 2, twice, true);
         let start = cx.tape.construction_point();
-        upscaled = layer_norm_2d(cx, "upscale_layer_norm", &upscaled).then(Tensor::gelu);
+        upscaled = layer_norm_2d(cx, "upscale_layer_norm", &upscaled).pipe(Tensor::gelu);
         let normed = cx.tape.construction_point();
         upscaled = cx
             .conv2d("upscale_conv2", &upscaled, width / 8, 2, twice, true)
-            .then(Tensor::gelu);
+            .pipe(Tensor::gelu);
         cx.tape.construct_here(start, normed);
         let filters: Vec<Tensor> = (0..count as usize)
             .map(|i| {

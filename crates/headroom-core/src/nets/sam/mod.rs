@@ -1,5 +1,5 @@
 //! Segment Anything: an image's features, a prompt and the masks both lead to (transformers/models/sam/modeling_sam.py).
-//! A sample is an image with a box, one mask is asked for, and the loss is binary cross-entropy with it.
+//! A sample is an image with a box, one mask is requested, and the loss is binary cross-entropy with it.
 
 mod decoder;
 mod prompt;

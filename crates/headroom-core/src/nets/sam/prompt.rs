@@ -8,15 +8,15 @@ fn positional_embedding(cx: &Cx, coordinates: Tensor, width: u64) -> Tensor {
     cx.module("shared_image_embedding", |cx| {
         let random = cx.param("positional_embedding", [2, width / 2]).tensor();
         let centered = {
-            let doubled = coordinates.scale();
-            doubled.shift()
+            let doubled = coordinates.mul_scalar();
+            doubled.add_scalar()
         };
         drop(coordinates);
         // The parameter itself is cast, so that the cast is kept for its next use.
-        let random = random.lowered().transpose(0, 1);
+        let random = random.autocast().transpose(0, 1);
         let mut angles = centered.linear(&random, None);
         drop((centered, random));
-        angles = angles.scale();
+        angles = angles.mul_scalar();
         let sines = angles.sin();
         let cosines = angles.cos();
         Tensor::cat(&sines, &[&cosines], -1)
@@ -28,11 +28,11 @@ pub fn image_wide_positions(cx: &Cx, image: &Tensor, side: u64, width: u64) -> T
     let dtype = cx.env.weights;
     let make = |op| image.constant(op, &[side, side], dtype);
     let ones = make("ones");
-    let line = || make("cumsum").then(|_| make("sub"));
+    let line = || make("cumsum").pipe(|_| make("sub"));
     let mut down = line();
     let mut across = line();
-    down = down.then(|_| make("div"));
-    across = across.then(|_| make("div"));
+    down = down.pipe(|_| make("div"));
+    across = across.pipe(|_| make("div"));
     let both = image.constant("stack", &[side, side, 2], dtype);
     let copy = image.constant("clone", &[side, side, 2], dtype);
     let positions = positional_embedding(cx, copy, width);
@@ -42,7 +42,7 @@ pub fn image_wide_positions(cx: &Cx, image: &Tensor, side: u64, width: u64) -> T
 
 /// `_embed_boxes` before its point embeddings: `[B, boxes, 2, width]`.
 pub fn embed_boxes(cx: &Cx, boxes: &Tensor, width: u64) -> Tensor {
-    let moved = boxes.shift();
+    let moved = boxes.add_scalar();
     let shape = [boxes.size(0), boxes.size(1), 2, 2];
     let copy = moved.constant("clone", &shape, boxes.dtype());
     // Each coordinate is divided by the image's side and put back.

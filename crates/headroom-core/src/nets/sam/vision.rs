@@ -101,12 +101,12 @@ impl Encoder {
         };
         let (mut out, _bias, weights) = match cx.env.training.attention {
             Attention::Eager => {
-                let mut weights = q.scale().then(|q| q.matmul(&k.transpose(1, 2)));
+                let mut weights = q.mul_scalar().pipe(|q| q.matmul(&k.transpose(1, 2)));
                 let bias = decomposed_rel_pos(q, &tables, [h, w]).reshape(weights.shape());
                 weights = weights.add(&bias);
                 weights = weights
                     .softmax(Some(DType::F32))
-                    .then(|weights| weights.to(q.dtype()));
+                    .pipe(|weights| weights.to(q.dtype()));
                 let dropped = cx.dropout(&weights, 0.0);
                 let out = dropped.matmul(v).reshape(&[b, heads, h, w, d]);
                 (out, bias, Some((weights, dropped)))
@@ -135,20 +135,20 @@ fn decomposed_rel_pos(q: &Tensor, [down, across]: &[Tensor; 2], [h, w]: [u64; 2]
     let across = rel_pos(across, w);
     let grid = q.reshape(&[b, h, w, d]);
     // einsum "bhwc,hkc->bhwk", cast before anything is moved
-    let cast = down.lowered();
+    let cast = down.autocast();
     let rows = grid
         .permute(&[1, 0, 2, 3])
         .reshape(&[h, b * w, d])
-        .then(|q| q.bmm(&cast.permute(&[0, 2, 1])))
+        .pipe(|q| q.bmm(&cast.permute(&[0, 2, 1])))
         .view(&[h, b, w, h])
         .permute(&[1, 0, 2, 3]);
     drop(cast);
     // einsum "bhwc,wkc->bhwk"
-    let cast = across.lowered();
+    let cast = across.autocast();
     let columns = grid
         .permute(&[2, 0, 1, 3])
         .reshape(&[w, b * h, d])
-        .then(|q| q.bmm(&cast.permute(&[0, 2, 1])))
+        .pipe(|q| q.bmm(&cast.permute(&[0, 2, 1])))
         .view(&[w, b, h, w])
         .permute(&[1, 2, 0, 3]);
     drop(cast);

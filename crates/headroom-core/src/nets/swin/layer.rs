@@ -49,7 +49,7 @@ impl Layer {
             back = back.narrow(1, side).narrow(2, side).contiguous();
         }
         back = back.view(&[b, side * side, channels]);
-        hidden = self.drop_path(&back).then(|kept| input.add(kept));
+        hidden = self.drop_path(&back).pipe(|kept| input.add(kept));
         let residual = hidden.clone();
         hidden = cx.layer_norm("layernorm_after", &hidden);
         hidden = cx.module("mlp", |cx| {
@@ -75,7 +75,7 @@ impl Layer {
         let sum = x.constant("add", &shape, x.dtype());
         let kept = x.constant("floor", &shape, x.dtype());
         drop((noise, sum));
-        let scaled = x.scale();
+        let scaled = x.mul_scalar();
         scaled.mul(&kept)
     }
 
@@ -86,7 +86,7 @@ impl Layer {
         let indices = (line("arange", DType::I64), line("arange", DType::I64));
         let at_least = || {
             let from = line("ge", DType::Bool);
-            from.then(|_| line("to", DType::I64))
+            from.pipe(|_| line("to", DType::I64))
         };
         let region = || {
             let both = (at_least(), at_least());
@@ -99,15 +99,15 @@ impl Layer {
             let scaled = line("mul", DType::I64);
             let sum = hidden.constant("add", &[1, n, n, 1], DType::I64);
             drop(scaled);
-            sum.then(|_| hidden.constant("to", &[1, n, n, 1], dtype))
+            sum.pipe(|_| hidden.constant("to", &[1, n, n, 1], dtype))
         };
         let windows = window_partition(&image_mask, window);
         let area = window * window;
         let shape = [windows.size(0), area, area];
         let make = |op, dtype| hidden.constant(op, &shape, dtype);
         let differences = make("sub", dtype);
-        let first = make("ne", DType::Bool).then(|_| make("masked_fill", dtype));
-        let second = make("eq", DType::Bool).then(|_| make("masked_fill", dtype));
+        let first = make("ne", DType::Bool).pipe(|_| make("masked_fill", dtype));
+        let second = make("eq", DType::Bool).pipe(|_| make("masked_fill", dtype));
         drop((first, differences, windows, image_mask, regions, indices));
         second
     }

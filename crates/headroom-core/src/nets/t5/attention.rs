@@ -3,7 +3,7 @@
 use super::T5;
 use super::stack::{AttentionInputs, Stack};
 use crate::nets::Cx;
-use crate::nets::decoder::cached;
+use crate::nets::kv_cache::cached;
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
 use headroom_scenario::{Attention, Checkpointing};
@@ -62,7 +62,7 @@ impl Stack {
                 (out.transpose(1, 2).contiguous(), None)
             }
             Attention::Eager => {
-                let mut weights = q.matmul(&k.transpose(2, 3)).then(Tensor::scale);
+                let mut weights = q.matmul(&k.transpose(2, 3)).pipe(Tensor::mul_scalar);
                 weights = weights.add(&bias);
                 if let Some(causal) = causal {
                     weights = weights.add(causal);
@@ -82,7 +82,7 @@ impl Stack {
     /// `compute_bias`: `[1, H, S, S]`, with its heads innermost in memory.
     fn compute_bias(self, cx: &Cx, s: u64) -> Tensor {
         let index = || cx.tape.empty("arange", [s], DType::I64);
-        let context = index().then(Tensor::shift);
+        let context = index().pipe(Tensor::add_scalar);
         let memory = index();
         let relative = memory.constant("sub", &[s, s], DType::I64);
         let buckets = relative_position_bucket(&relative, !self.is_decoder);

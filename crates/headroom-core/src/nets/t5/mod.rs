@@ -1,34 +1,19 @@
 //! T5 and its relatives: an encoder and a decoder with relative position biases (transformers/models/t5/modeling_t5.py).
 
 mod attention;
+mod config;
 mod stack;
 
-use super::decoder::cache;
+use super::kv_cache::cache;
 use super::losses::class_loss;
 use super::seq2seq::shift_tokens_right;
 use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::tape::DType;
 use crate::tape::Tensor;
 pub(super) use attention::relative_position_bucket;
+use config::T5;
 use headroom_scenario::Data;
 use stack::Stack;
-
-#[derive(Clone, Copy, Debug)]
-struct T5 {
-    layers: u64,
-    decoder_layers: u64,
-    hidden: u64,
-    heads: u64,
-    head_dim: u64,
-    ffn: u64,
-    vocab: u64,
-    /// Buckets of relative positions (`relative_attention_num_buckets`).
-    buckets: u64,
-    /// `T5DenseGatedActDense` of Flan and mT5: two projections in, one through `gelu_new`.
-    gated: bool,
-    /// The head is tied to the embeddings (`tie_word_embeddings`).
-    tied: bool,
-}
 
 pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let (layers, heads, hidden) = (
@@ -72,7 +57,7 @@ impl Net for T5 {
             is_decoder,
         };
         // The constructor gives each stack and the head an embedding of its own; they are tied when all exist.
-        let own_weight = |cx: &Cx| cx.tied_later([self.vocab, self.hidden]);
+        let own_weight = |cx: &Cx| cx.weight_until_tied([self.vocab, self.hidden]);
         let of_encoder = cx.module("encoder", |cx| cx.module("embed_tokens", own_weight));
         let encoded = cx.module("encoder", |inner| {
             stack(false).forward([cx, inner], ids, None, &None)
@@ -91,7 +76,7 @@ impl Net for T5 {
             stack(true).forward([cx, inner], &decoder_ids, Some(&encoded), &cache)
         });
         let (logits, _scaled) = if self.tied {
-            let scaled = decoded.scale();
+            let scaled = decoded.mul_scalar();
             let of_head = cx.module("lm_head", own_weight);
             let logits = cx.tied_linear("lm_head", &scaled, &self.shared_weight(cx));
             drop(of_head);

@@ -2,9 +2,9 @@
 
 use super::T5;
 use crate::nets::Cx;
-use crate::nets::decoder::Cache;
-use crate::nets::gpt2::gelu_new;
+use crate::nets::activations::gelu_new;
 use crate::nets::inputs::{additive, allowed};
+use crate::nets::kv_cache::Cache;
 use crate::tape::{DType, Tensor};
 use headroom_scenario::Attention;
 
@@ -139,7 +139,7 @@ impl Stack {
         // The type of the weight as forward sees it, which a wrapper may have cast.
         let seen = cx.env.wrapper.casts().unwrap_or(cx.env.weights);
         if self.model.gated {
-            let gate = cx.linear("wi_0", x, ffn, false).then(gelu_new);
+            let gate = cx.linear("wi_0", x, ffn, false).pipe(gelu_new);
             let linear = cx.linear("wi_1", x, ffn, false);
             let product = gate.mul(&linear);
             // `hidden_gelu` and `hidden_linear` live to the end of the function.
@@ -159,9 +159,9 @@ impl Stack {
 fn rms_norm(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
     cx.module(name, |cx| {
         let weight = cx.param("weight", [x.size(-1)]).tensor();
-        let squares = x.to(DType::F32).then(Tensor::pow);
-        let variance = squares.then(|squares| squares.mean(&[-1]));
-        let scale = variance.shift().then(Tensor::rsqrt);
+        let squares = x.to(DType::F32).pipe(Tensor::pow);
+        let variance = squares.pipe(|squares| squares.mean(&[-1]));
+        let scale = variance.add_scalar().pipe(Tensor::rsqrt);
         let mut hidden = x.mul(&scale);
         drop(scale);
         if weight.dtype().is_half() {

@@ -55,11 +55,11 @@ impl Transformer {
     fn feed_forward(&self, cx: &Cx, x: &Tensor) -> Tensor {
         let gate = cx
             .linear("w1", x, self.intermediate, false)
-            .then(Tensor::silu);
+            .pipe(Tensor::silu);
         let start = cx.tape.construction_point();
         let product = cx
             .linear("w3", x, self.intermediate, false)
-            .then(|up| gate.mul(up));
+            .pipe(|up| gate.mul(up));
         drop(gate);
         let constructed = cx.tape.construction_point();
         let out = cx.linear("w2", &product, self.dim, false);

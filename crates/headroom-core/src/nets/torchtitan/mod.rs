@@ -72,7 +72,7 @@ impl Net for Transformer {
         true
     }
 
-    fn shares_sequences(&self) -> bool {
+    fn supports_context_parallel(&self) -> bool {
         true
     }
 
@@ -100,8 +100,8 @@ fn cross_entropy_loss(cx: &Cx, pred: &Tensor, labels: &Tensor) -> Tensor {
         let count = labels.numel();
         let labels = labels.view(&[count]);
         let rows = pred.view(&[count, pred.size(-1)]);
-        let parallel = cx.env.tensor.loss;
-        rows.then(|rows| rows.to(DType::F32)).then(|rows| {
+        let parallel = cx.env.groups.tensor.loss;
+        rows.pipe(|rows| rows.to(DType::F32)).pipe(|rows| {
             if parallel {
                 rows.cross_entropy_parallel(&labels)
             } else {
@@ -116,7 +116,7 @@ impl Transformer {
         let start = cx.tape.construction_point();
         let positions = self
             .max_positions
-            .max(tokens.size(1).saturating_mul(cx.env.context.group));
+            .max(tokens.size(1).saturating_mul(cx.env.groups.context.group));
         let freqs_cis = cx.for_every_stage(|| {
             cx.buffer("freqs_cis", [positions, self.head_dim / 2, 2], DType::F32)
         });

@@ -11,8 +11,8 @@ pub(super) fn rotated(x: &Tensor, freqs_cis: &Tensor) -> Tensor {
     let whole = *x.shape();
     let table = freqs_cis.narrow(0, tokens).view(&[1, tokens, 1, half, 2]);
     x.to(DType::F32)
-        .then(|wide| wide.view(&complex))
-        .then(|wide| wide.mul(&table))
-        .then(|product| product.view(&whole))
-        .then(|product| product.to(x.dtype()))
+        .pipe(|wide| wide.view(&complex))
+        .pipe(|wide| wide.mul(&table))
+        .pipe(|product| product.view(&whole))
+        .pipe(|product| product.to(x.dtype()))
 }

@@ -116,7 +116,7 @@ fn processed(
         hidden = hidden.transpose(-1, -2).reshape(residual.shape());
         hidden = hidden.add(residual);
     }
-    hidden.scale()
+    hidden.mul_scalar()
 }
 
 /// `FeedForward` with `GEGLU`.

@@ -154,5 +154,5 @@ pub fn residual_block(cx: &Cx, input: &Tensor, embedding: Option<&Tensor>, width
         input = input.contiguous();
         input = cx.conv2d("conv_shortcut", &input, width, 1, Conv::default(), true);
     }
-    input.add(&hidden).then(Tensor::scale)
+    input.add(&hidden).pipe(Tensor::mul_scalar)
 }

@@ -132,7 +132,7 @@ fn frozen(cx: &Cx, dtype: DType) -> Cx {
         training.quantization = Quantization::None;
         training.checkpointing = Checkpointing::None;
     });
-    part.freezing()
+    part.frozen()
 }
 
 /// `encode(pixels).latent_dist.sample()`.
@@ -148,7 +148,7 @@ fn encode(cx: &Cx, pixels: &Tensor) -> Tensor {
     }
     let deviation = moments.constant("exp", &shape, moments.dtype());
     let noise = moments.constant("randn", &shape, moments.dtype());
-    deviation.mul(&noise).then(Tensor::scale)
+    deviation.mul(&noise).pipe(Tensor::mul_scalar)
 }
 
 fn moments(cx: &Cx, pixels: &Tensor) -> Tensor {

@@ -65,7 +65,7 @@ impl Beit {
         let mlp_output = {
             let normed = cx.layer_norm("norm2", &x);
             let out = cx.module("mlp", |cx| {
-                let inner = cx.linear("fc1", &normed, self.ffn, true).then(Tensor::gelu);
+                let inner = cx.linear("fc1", &normed, self.ffn, true).pipe(Tensor::gelu);
                 cx.linear("fc2", &inner, self.hidden, true)
             });
             drop(normed);

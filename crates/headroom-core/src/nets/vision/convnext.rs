@@ -157,7 +157,7 @@ fn timm_block(cx: &Cx, input: &Tensor) -> Tensor {
     x = x.permute(&[0, 3, 1, 2]);
     x = gamma
         .reshape(&[1, channels, 1, 1])
-        .then(|gamma| x.mul(gamma));
+        .pipe(|gamma| x.mul(gamma));
     x.add(input)
 }
 

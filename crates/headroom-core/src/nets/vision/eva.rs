@@ -82,7 +82,7 @@ impl Eva {
     fn mlp(self, cx: &Cx, x: &Tensor) -> Tensor {
         let gate = cx.linear("fc1_g", x, self.ffn, true);
         let mut x = cx.linear("fc1_x", x, self.ffn, true);
-        x = gate.silu().then(|open| open.mul(&x));
+        x = gate.silu().pipe(|open| open.mul(&x));
         x = cx.layer_norm("norm", &x);
         x = cx.linear("fc2", &x, self.hidden, true);
         drop(gate);
@@ -127,7 +127,7 @@ fn turned(x: &Tensor, table: &Tensor) -> Tensor {
         };
         let joined = Tensor::cat(&parts[0], &[&parts[1]], -1);
         drop(parts);
-        joined.reshape(x.shape()).then(|joined| joined.mul(&sines))
+        joined.reshape(x.shape()).pipe(|joined| joined.mul(&sines))
     };
     let sum = straight.add(&crossed);
     drop((straight, crossed));

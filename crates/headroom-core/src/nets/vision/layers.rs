@@ -94,7 +94,7 @@ impl Cx {
         })
     }
 
-    /// Modules one after the other, each with its own checkpoint where the run asks for it.
+    /// Modules one after the other, each with its own checkpoint where the run requests it.
     pub fn blocks(
         &self,
         count: usize,

@@ -1,6 +1,7 @@
 //! Image classifiers of torchvision and timm.
 
 mod beit;
+mod classifier;
 mod convnext;
 mod efficientnet;
 mod eva;
@@ -20,9 +21,8 @@ use vit::VitConfig;
 pub use layers::index_name;
 pub use tiny_vit::TinyVit;
 
-use super::{Build, Cx, Net, Output, Sizes};
-use crate::tape::{DType, Tensor};
-use headroom_scenario::Data;
+use super::Build;
+use classifier::{ImageModel, classifier};
 
 /// The architectures by library and name.
 pub(super) const FAMILIES: &[(&str, Build)] = &[
@@ -152,47 +152,3 @@ pub(super) const FAMILIES: &[(&str, Build)] = &[
         Ok(vit::timm(s, VitConfig::HUGE.patch(14)))
     }),
 ];
-
-/// A network from an image to class logits.
-trait ImageModel {
-    fn logits(&self, cx: &Cx, image: &Tensor, classes: u64) -> Tensor;
-}
-
-/// A classifier with its loss.
-struct Classifier {
-    image: u64,
-    classes: u64,
-    model: Box<dyn ImageModel>,
-}
-
-fn classifier(sizes: &Sizes, model: impl ImageModel + 'static) -> Box<dyn Net> {
-    Box::new(Classifier {
-        image: sizes.or("img", 224),
-        classes: sizes.or("classes", 1000),
-        model: Box::new(model),
-    })
-}
-
-impl Net for Classifier {
-    fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
-        let shape = [data.micro_batch, 3, self.image, self.image];
-        let mut image = cx.tape.empty("image", shape, cx.env.weights);
-        if cx.env.training.channels_last {
-            image = image.to_channels_last();
-        }
-        let labels = cx.tape.empty("labels", [data.micro_batch], DType::I64);
-        vec![image, labels]
-    }
-
-    fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
-        let [image, labels] = batch else {
-            return Output::empty(cx);
-        };
-        let logits = self.model.logits(cx, image, self.classes);
-        let loss = cx.module("loss", |_| logits.cross_entropy(labels));
-        Output {
-            loss,
-            held: vec![logits],
-        }
-    }
-}

@@ -135,5 +135,5 @@ fn add_identity(
         // `_make_layer` makes it before the block.
         cx.tape.allocate_before(start, made);
     }
-    out.add_(&identity).then(Tensor::relu_)
+    out.add_(&identity).pipe(Tensor::relu_)
 }

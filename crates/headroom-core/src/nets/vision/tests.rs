@@ -19,7 +19,7 @@ fn checkpointed() -> Training {
 }
 
 #[test]
-fn tiny_vit_skips_blocks_where_its_name_says_so() {
+fn tiny_vit_skips_blocks_as_its_name_says() {
     let large = case("tiny-vit-11m", &[], 8, &checkpointed());
     check(&large, 393_812_480);
     let plain = training(Precision::Fp32, Optimizer::Sgd);
@@ -37,7 +37,7 @@ fn swin_sums_the_gradients_of_biases_by_their_index() {
 }
 
 #[test]
-fn segment_anything_looks_through_windows_and_at_the_whole() {
+fn segment_anything_has_windowed_and_global_attention() {
     let small = [("img", 512), ("layers", 4), ("global_layers", 1)];
     check(&case("sam-vit-b", &small, 2, &checkpointed()), 696_225_792);
     let eager = Training {

@@ -17,7 +17,7 @@ pub(super) struct Unit {
     pub reshards_to: Option<u64>,
     /// GPUs over which it is sharded.
     pub ranks: u64,
-    /// One of its modules never runs, such as a tied head whose weight a loss takes: its forward is never told to be through.
+    /// One of its modules never runs, such as a tied head whose weight a loss takes: FSDP never sees the end of its forward.
     pub is_partial: bool,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Unit {
 #[derive(Debug)]
 pub(super) struct ParamGroup {
     pub scopes: Vec<Scope>,
-    /// The row of equal layers that it stands for.
+    /// The row of equal layers that it represents.
     pub fold: Option<Fold>,
     pub params: Vec<ShardedParam>,
     /// `reshard_after_forward`.
@@ -35,9 +35,9 @@ pub(super) struct ParamGroup {
     pub is_partial: bool,
     /// It has run forward, and its gradients have not been reduced.
     pub waiting: Cell<bool>,
-    /// The memory of the whole parameters, while they are gathered.
+    /// The unsharded parameters, while they are gathered.
     unsharded: RefCell<Vec<Tensor>>,
-    /// This GPU's parts of them between forward and backward, where fewer GPUs than all have the whole together
+    /// This GPU's parts of them between forward and backward, if they are resharded over fewer GPUs than all
     /// (`_sharded_post_forward_param_data`).
     post_forward: RefCell<Vec<Tensor>>,
     /// Its backward is under way.
@@ -71,7 +71,7 @@ impl ParamGroup {
     /// What a rank sends: shards of a type of their own are cast into one tensor; shards on the host come to the device first.
     pub fn all_gather_inputs(&self, tape: &Tape, from_host: bool) -> Vec<Tensor> {
         if !self.post_forward.borrow().is_empty() {
-            // What forward left has its type, and lies on the device.
+            // What forward left has its dtype, and is on the device.
             return Vec::new();
         }
         let casts = |param: &&ShardedParam| param.module.dtype() != param.sharded.data.dtype();
@@ -112,7 +112,7 @@ impl ParamGroup {
         self.post_forward.take();
     }
 
-    /// `reshard` after forward: where fewer GPUs than all are to have the whole, each parameter leaves a copy of its part.
+    /// `reshard` after forward: if it reshards over fewer GPUs than all, each parameter leaves a copy of its part.
     pub fn reshard_after_forward(&self) {
         let Some(ranks) = self.reshards_to else {
             return self.reshard();
@@ -144,7 +144,7 @@ impl ParamGroup {
             .collect()
     }
 
-    /// A parameter's gradient has come, which is kept in another type (`grad_dtype`). In the module's backward one that is added
+    /// A parameter's gradient has arrived, which is kept in another type (`grad_dtype`). In the module's backward one that is added
     /// to a sum, or reduced at once, is left as it is (`_set_unsharded_grad_dtypes`); any other is cast as it comes.
     pub fn accumulate(&self, at: usize, dtype: DType, reduces: bool) {
         let mut accumulated = self.accumulated.borrow_mut();
@@ -162,7 +162,7 @@ impl ParamGroup {
         let gradient = if as_it_is {
             gradient
         } else {
-            gradient.then(|gradient| gradient.to(dtype))
+            gradient.pipe(|gradient| gradient.to(dtype))
         };
         let sum = match kept.take() {
             Some(sum) => {
@@ -182,7 +182,7 @@ impl ParamGroup {
             .first()
             .and_then(|at| self.params.get(*at))
             .map_or(output.dtype(), |param| param.sharded.data.dtype());
-        let output = output.then(|output| output.to(dtype));
+        let output = output.pipe(|output| output.to(dtype));
         output.set_category(Category::Gradients);
         for param in members.iter().filter_map(|at| self.params.get(*at)) {
             if to_host {

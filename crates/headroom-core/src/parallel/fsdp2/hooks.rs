@@ -8,7 +8,7 @@ use super::{REDUCE_SCATTER, State};
 use crate::tape::{DType, PostAccumulateGradHook, Scope, Stream, Tensor};
 
 impl State {
-    /// Gradients that are reduced in another type than they come in go into their sums as soon as they are there.
+    /// Gradients that are reduced in another dtype than their own are added to their sums as they arrive.
     pub(super) fn hook(self: &Rc<Self>) {
         let Some(dtype) = self.policy.reduce else {
             return;
@@ -30,15 +30,15 @@ impl State {
         }
     }
 
-    /// Inputs are cast, the group is gathered, and its gradients are reduced once those of its inputs are there.
+    /// Inputs are cast, the group is gathered, and its gradients are reduced once those of its inputs have arrived.
     pub(super) fn pre_forward(
         self: &Rc<Self>,
         at: usize,
         group: &Rc<ParamGroup>,
-        given: Vec<Tensor>,
+        inputs: Vec<Tensor>,
     ) -> Vec<Tensor> {
-        let given: Vec<Tensor> = match self.policy.param {
-            Some(dtype) => given
+        let inputs: Vec<Tensor> = match self.policy.param {
+            Some(dtype) => inputs
                 .into_iter()
                 .map(|input| {
                     if input.dtype().is_floating() {
@@ -48,19 +48,19 @@ impl State {
                     }
                 })
                 .collect(),
-            None => given,
+            None => inputs,
         };
         // Where the stages before this one only give shapes, its parameters are gathered all the same.
-        let outer = self.tape.leave_out(false);
+        let outer = self.tape.set_shapes_only(false);
         self.unshard_for_forward(at, group);
-        self.tape.leave_out(outer);
+        self.tape.set_shapes_only(outer);
         let this = self.clone();
         let hooked = group.clone();
         group.waiting.set(true);
-        if self.tape.grad_enabled() && given.iter().any(Tensor::requires_grad) {
-            Tensor::hooked(given, move || this.post_backward(&hooked))
+        if self.tape.grad_enabled() && inputs.iter().any(Tensor::requires_grad) {
+            Tensor::hooked(inputs, move || this.post_backward(&hooked))
         } else {
-            given
+            inputs
         }
     }
 
@@ -184,12 +184,12 @@ impl State {
         }
     }
 
-    /// Where among the forwards of this pass a group stands.
+    /// The position of a group among the forwards of this pass.
     pub(super) fn last_of(&self, at: usize) -> Option<usize> {
         self.order.borrow().iter().rposition(|group| *group == at)
     }
 
-    /// Reduces the gradients of a group that has run backward, or keeps them whole.
+    /// Reduces the gradients of a group that has run backward, or keeps them unreduced.
     pub(super) fn post_backward(&self, group: &ParamGroup) {
         group.waiting.set(false);
         group.in_backward.set(false);

@@ -4,11 +4,12 @@
 mod group;
 mod hooks;
 mod param;
+mod plan;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use super::{Role, World, Wrapper, pinned};
+use super::{Forward, Role, World, Wrapper, pinned};
 use crate::tape::fold::Fold;
 use crate::tape::{Category, DType, Param, Relay, Scope, Stream, Tape, Tensor};
 use group::{ParamGroup, Unit};
@@ -19,14 +20,14 @@ use param::ShardedParam;
 /// The streams of `FSDPCommContext`.
 const ALL_GATHER: Stream = Stream::side(1);
 const REDUCE_SCATTER: Stream = Stream::side(2);
-/// Where a model beside the trained one gathers: as a root of its own it has a context of its own.
-const GATHER_BESIDE: Stream = Stream::side(3);
+/// All-gathers of a reference model: a root of its own has its own `FSDPCommContext`.
+const REFERENCE_ALL_GATHER: Stream = Stream::side(3);
 
 /// `fully_shard` on the modules of a wrap policy and on the root.
 #[derive(Debug)]
 pub struct FullyShard {
     state: Rc<State>,
-    beside: Option<Rc<Self>>,
+    reference: Option<Rc<Self>>,
 }
 
 /// What all groups share: the policy and `FSDPCommContext`.
@@ -36,7 +37,7 @@ struct State {
     world: World,
     policy: MixedPrecision,
     wrap: Wrap,
-    /// Adapters stand around the model, so that its final norm is not found.
+    /// Adapters wrap the model, so that its final norm is not found.
     adapters: bool,
     /// The stream of its all-gathers.
     gathers_on: Stream,
@@ -68,11 +69,11 @@ struct State {
 struct Module {
     role: Role,
     scope: Scope,
-    /// The row of equal layers that it stands for.
+    /// The row of equal layers that it represents.
     fold: Option<Fold>,
 }
 
-/// `MixedPrecisionPolicy`, where it asks for another type than the weights'.
+/// `MixedPrecisionPolicy`, where it requests another type than the weights'.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MixedPrecision {
     pub param: Option<DType>,
@@ -102,13 +103,13 @@ impl FullyShard {
         let mut whole = world;
         whole.parallel.wrap = Wrap::Root;
         whole.parallel.reshard_root = true;
-        let beside = Self {
-            state: State::new(tape, whole, false, GATHER_BESIDE),
-            beside: None,
+        let reference = Self {
+            state: State::new(tape, whole, false, REFERENCE_ALL_GATHER),
+            reference: None,
         };
         Self {
             state: State::new(tape, world, training.lora.is_some(), ALL_GATHER),
-            beside: Some(Rc::new(beside)),
+            reference: Some(Rc::new(reference)),
         }
     }
 }
@@ -138,7 +139,7 @@ impl State {
 }
 
 impl Wrapper for FullyShard {
-    fn divides(&self) -> bool {
+    fn shards_params(&self) -> bool {
         true
     }
 
@@ -147,18 +148,18 @@ impl Wrapper for FullyShard {
         self.state.policy.param
     }
 
-    fn beside(&self) -> Option<Rc<dyn Wrapper>> {
-        let beside = self.beside.clone()?;
-        Some(beside)
+    fn for_reference_model(&self) -> Option<Rc<dyn Wrapper>> {
+        let reference = self.reference.clone()?;
+        Some(reference)
     }
 
     fn wrap(&self, tape: &Tape, state: Vec<Rc<Param>>) -> Vec<Rc<Param>> {
         let fsdp = &self.state;
-        let is_beside = |param: &Rc<Param>| {
-            let beside = self.beside.as_ref();
-            beside.is_some_and(|beside| beside.state.has(param.scope))
+        let is_reference = |param: &Rc<Param>| {
+            let reference = self.reference.as_ref();
+            reference.is_some_and(|reference| reference.state.has(param.scope))
         };
-        let (others, state): (Vec<_>, Vec<_>) = state.into_iter().partition(is_beside);
+        let (others, state): (Vec<_>, Vec<_>) = state.into_iter().partition(is_reference);
         let plan = fsdp.plan(tape, &state);
         let mut members: Vec<Vec<ShardedParam>> = plan.iter().map(|_| Vec::new()).collect();
         let mut sharded = Vec::with_capacity(state.len());
@@ -211,24 +212,18 @@ impl Wrapper for FullyShard {
         let groups = groups.map(|(unit, params)| Rc::new(ParamGroup::new(unit, params)));
         fsdp.groups.replace(groups.collect());
         fsdp.hook();
-        if let Some(beside) = self.beside.as_ref().filter(|_| !others.is_empty()) {
-            sharded.extend(beside.wrap(tape, others));
+        if let Some(reference) = self.reference.as_ref().filter(|_| !others.is_empty()) {
+            sharded.extend(reference.wrap(tape, others));
         }
         sharded
     }
 
-    fn module(
-        &self,
-        role: Role,
-        scope: Scope,
-        given: Vec<Tensor>,
-        run: &dyn Fn(Vec<Tensor>) -> Vec<Tensor>,
-    ) -> Vec<Tensor> {
+    fn module(&self, role: Role, scope: Scope, inputs: Vec<Tensor>, run: &Forward) -> Vec<Tensor> {
         let fsdp = &self.state;
         let is_root = role == Role::Model;
         let within = !is_root && role != Role::Experts && fsdp.depth.get() > 1;
         if !fsdp.wraps(role) || within {
-            return run(given);
+            return run(inputs);
         }
         if fsdp.tape.declaring() {
             let mut modules = fsdp.modules.borrow_mut();
@@ -240,20 +235,20 @@ impl Wrapper for FullyShard {
                 modules.push(Module { role, scope, fold });
             }
             drop(modules);
-            return fsdp.deeper(|| run(given));
+            return fsdp.deeper(|| run(inputs));
         }
         let holds = |group: &Rc<ParamGroup>| group.scopes.contains(&scope);
         let at = fsdp.groups.borrow().iter().position(holds);
         let Some((at, group)) = at.and_then(|at| Some((at, fsdp.group(at)?))) else {
-            return run(given);
+            return run(inputs);
         };
         // A group of several modules is gathered before the first of them and sharded after the last.
-        let given = if group.scopes.first() == Some(&scope) {
-            fsdp.pre_forward(at, &group, given)
+        let inputs = if group.scopes.first() == Some(&scope) {
+            fsdp.pre_forward(at, &group, inputs)
         } else {
-            given
+            inputs
         };
-        let outputs = fsdp.deeper(|| run(given));
+        let outputs = fsdp.deeper(|| run(inputs));
         if group.scopes.last() == Some(&scope) && !group.is_partial {
             fsdp.post_forward(at, &group, outputs, is_root)
         } else {
@@ -288,11 +283,11 @@ impl Wrapper for FullyShard {
         };
         let whole = shard.all_gather_replicated(ranks, 0);
         let rows = weight.data.size(0).min(whole.size(0));
-        whole.then(|whole| whole.narrow(0, rows))
+        whole.pipe(|whole| whole.narrow(0, rows))
     }
 
     /// `DTensor.full_tensor` of each parameter.
-    fn read_whole(&self) {
+    fn gather_for_export(&self) {
         let groups = self.state.groups.borrow();
         let params = groups
             .iter()
@@ -341,7 +336,7 @@ impl Wrapper for FullyShard {
         let fsdp = &self.state;
         for group in fsdp.groups_of(stage) {
             if !group.is_unsharded() {
-                // Asked for from outside, it is done where the program computes.
+                // An explicit unshard runs on the compute stream.
                 fsdp.gather(&group, Stream::COMPUTE);
             }
         }
@@ -354,7 +349,7 @@ impl Wrapper for FullyShard {
         }
     }
 
-    /// `FSDPState.finalize_backward`: what backward kept whole is reduced, from the last module to the root.
+    /// `FSDPState.finalize_backward`: gradients that backward kept unreduced are reduced, from the last module to the root.
     fn reduce_stage(&self, stage: Scope) {
         let fsdp = &self.state;
         fsdp.reduces.set(true);
@@ -371,7 +366,7 @@ impl Wrapper for FullyShard {
     fn folds(&self) -> bool {
         let fsdp = &self.state;
         let parallel = &fsdp.world.parallel;
-        // Several stages on a rank are gathered and let go one by one, all layers of each together.
+        // Several stages on a rank are gathered and freed one by one, all layers of each together.
         let one_each = [Schedule::GPipe, Schedule::OneForwardOneBackward];
         let several = fsdp.is_pipelined() && !one_each.contains(&parallel.schedule);
         !several && parallel.prefetch_forward == 0 && parallel.prefetch_backward <= 1
@@ -403,100 +398,8 @@ impl State {
         }
     }
 
-    /// Whether a unit is experts that are divided over a mesh of their own.
-    fn is_of_experts(&self, unit: &Unit) -> bool {
-        let modules = self.modules.borrow();
-        let mut experts = modules.iter().filter(|module| module.role == Role::Experts);
-        experts.any(|module| unit.scopes.contains(&module.scope))
-    }
-
-    /// Weights in bytes would not survive as shards: accelerate leaves them out.
-    fn ignores(&self, param: &Param) -> bool {
-        param.data.dtype() == DType::U8 && !self.world.parallel.shard_quantized
-    }
-
-    /// The units of the policy, the root first.
-    fn plan(&self, tape: &Tape, state: &[Rc<Param>]) -> Vec<Unit> {
-        let parallel = &self.world.parallel;
-        let modules = self.modules.borrow();
-        let heads = modules.iter().filter(|module| module.role == Role::Head);
-        // A tied head's weight is the embedding's.
-        let owns = |head: &Module| {
-            state
-                .iter()
-                .any(|param| param.name == "weight" && tape.is_inside(param.scope, head.scope))
-        };
-        let is_input = |head: &Module| {
-            let input = |module: &&Module| module.role == Role::InputEmbedding;
-            modules
-                .iter()
-                .filter(input)
-                .any(|input| input.scope == head.scope)
-        };
-        let tied = heads.clone().any(|head| !owns(head) || is_input(head));
-        let in_tail = |role| match role {
-            Role::FinalNorm | Role::Head => true,
-            Role::InputEmbedding => self.wrap == Wrap::Ends && tied,
-            Role::Model | Role::Layer | Role::Experts => false,
-        };
-        let ranks = u64::from(self.world.mesh.shard).max(1);
-        let mut tail = Unit {
-            scopes: Vec::new(),
-            fold: None,
-            reshards: false,
-            reshards_to: None,
-            ranks,
-            is_partial: false,
-        };
-        // A pipeline keeps its stages' parameters from the first pass to the last.
-        let reshard = parallel.reshard && !self.is_pipelined();
-        let roots = self.roots.borrow();
-        let roots = roots.iter().map(|root| Unit {
-            scopes: vec![*root],
-            fold: None,
-            reshards: reshard && parallel.reshard_root,
-            reshards_to: None,
-            ranks,
-            is_partial: false,
-        });
-        let mut units: Vec<Unit> = roots.collect();
-        for module in modules.iter() {
-            if in_tail(module.role) {
-                if !tail.scopes.contains(&module.scope) {
-                    tail.scopes.push(module.scope);
-                } else if module.role == Role::Head {
-                    tail.is_partial = true;
-                }
-            } else {
-                units.push(Unit {
-                    scopes: vec![module.scope],
-                    fold: module.fold,
-                    reshards: reshard,
-                    reshards_to: Some(u64::from(parallel.reshard_to))
-                        .filter(|to| *to > 0 && *to < ranks && module.role != Role::Experts),
-                    ranks: match module.role {
-                        Role::Experts => self.expert_ranks(),
-                        _ => ranks,
-                    },
-                    is_partial: false,
-                });
-            }
-        }
-        if !tail.scopes.is_empty() {
-            units.push(tail);
-        }
-        units
-    }
-
     fn group(&self, at: usize) -> Option<Rc<ParamGroup>> {
         self.groups.borrow().get(at).cloned()
-    }
-
-    /// GPUs that have the same experts, over which these are sharded (`efsdp`).
-    fn expert_ranks(&self) -> u64 {
-        let mesh = self.world.mesh;
-        let all = u64::from(mesh.shard).saturating_mul(u64::from(mesh.tensor.max(1)));
-        (all / u64::from(mesh.expert.max(1))).max(1)
     }
 
     fn is_pipelined(&self) -> bool {

@@ -6,10 +6,10 @@ use crate::parallel::{World, is_accelerate};
 use crate::tape::{DType, Layout, Param, Tape};
 use headroom_scenario::Offload;
 
-/// `FSDPParam`: what the module sees, whole, and the shard that is trained.
+/// `FSDPParam`: the unsharded parameter that the module sees, and the shard that is trained.
 #[derive(Debug)]
 pub(super) struct ShardedParam {
-    /// The module's own, whose memory comes and goes.
+    /// The module's own, whose memory exists only while it is unsharded.
     pub module: Rc<Param>,
     pub sharded: Rc<Param>,
     /// Elements of a shard with its padding: as many on each rank.

@@ -1,4 +1,4 @@
-//! The order of a pipeline rank's passes, and when it sends, receives and lets go (torch/distributed/pipelining/schedules.py).
+//! The order of a pipeline rank's passes, and when it sends, receives and frees (torch/distributed/pipelining/schedules.py).
 
 mod order;
 mod runtime;
@@ -29,7 +29,7 @@ pub enum Action {
     BackwardWeight(Chunk),
     /// A stage's sharded parameters are gathered.
     Unshard(usize),
-    /// They are let go.
+    /// They are resharded.
     Reshard(usize),
     /// A stage's gradients are complete: they are reduced.
     ReduceGradients(usize),
@@ -41,12 +41,12 @@ pub enum Action {
     ReleaseOutput(Chunk),
     /// The gradient of the input has been sent.
     ReleaseInputGradient(Chunk),
-    /// What is allocated from here on to `Stand` is what each micro-batch adds that is not run.
+    /// What is allocated from here to `HoldInFlight` is what each micro-batch adds that is not run.
     Measure,
-    /// So many micro-batches are not run: what they hold is held from here on.
-    Stand(usize),
-    /// It is let go.
-    LetGo,
+    /// The memory of this many micro-batches that are not run is held from here on.
+    HoldInFlight(usize),
+    /// The memory of `HoldInFlight` is freed.
+    ReleaseHeld,
 }
 
 /// A rank's place in a pipeline of `ranks`, of which each has `stages` stages.
@@ -122,11 +122,11 @@ impl Pipeline {
         }
     }
 
-    /// The same with as few micro-batches as show every state that memory comes to: the others do what their neighbours do.
-    /// `memory_alone` says that nobody asks how long they take: passes are then left out that never hold the most.
-    pub fn brief_actions(&self, memory_alone: bool) -> Vec<Action> {
+    /// The same with the fewest micro-batches that show every memory state: the others do what their neighbours do.
+    /// With `memory_alone`, when no times are needed, passes that never reach the peak are left out too.
+    pub fn peak_actions(&self, memory_alone: bool) -> Vec<Action> {
         match self.schedule {
-            Schedule::OneForwardOneBackward => self.brief_one_forward_one_backward(memory_alone),
+            Schedule::OneForwardOneBackward => self.peak_one_forward_one_backward(memory_alone),
             _ => self.actions(),
         }
     }

@@ -8,7 +8,7 @@ use headroom_scenario::Schedule;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Compute {
     Forward(Chunk),
-    /// The whole backward.
+    /// The full backward.
     Backward(Chunk),
     /// The gradients of inputs.
     Input(Chunk),
@@ -28,7 +28,7 @@ impl Compute {
 }
 
 impl Pipeline {
-    /// A rank's passes: those that are one action (`OVERLAP_F_B`) stand together. Nothing stands where a rank waits.
+    /// A rank's passes: those of one action (`OVERLAP_F_B`) together; empty where a rank waits.
     pub(super) fn computations(&self) -> Vec<Vec<Compute>> {
         let singly = |all: Vec<Compute>| all.into_iter().map(|one| vec![one]).collect();
         match self.schedule {
@@ -75,7 +75,7 @@ impl Pipeline {
                 continue;
             }
             all.push(Compute::Input(chunk));
-            // Weights come as many backwards later as ranks stand before this one.
+            // Weights follow as many backwards later as there are ranks before this one.
             if op - warm_up >= self.rank {
                 let local = backward_of(op - self.rank);
                 all.push(Compute::Weight(next(&mut weights, local)));

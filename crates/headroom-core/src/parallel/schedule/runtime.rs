@@ -1,4 +1,4 @@
-//! What stands between the passes of ranks with several stages (`_PipelineScheduleRuntime._prepare_schedule_with_comms`).
+//! Communication between the passes of ranks with several stages (`_PipelineScheduleRuntime._prepare_schedule_with_comms`).
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ enum ProgramStep {
 }
 
 impl Pipeline {
-    /// What this rank does: receives stand where the sender's rank has sent (`_add_send_recv`); an output is let go after its
+    /// What this rank does: receives follow the sends of the other rank (`_add_send_recv`); an output is freed after its
     /// own backward, the gradient of an input with the step (`_add_wait_send`).
     pub(super) fn lowered(&self) -> Vec<Action> {
         let mut waiting: Vec<VecDeque<ProgramStep>> = (0..self.ranks)
@@ -112,7 +112,7 @@ impl Pipeline {
 
     /// A rank's passes with what sharded parameters need between them (`_add_unshard_reshard`, `_add_reduce_grad`).
     fn program(&self) -> VecDeque<ProgramStep> {
-        /// Stages whose parameters may be whole at once (`max_active_stages`).
+        /// Stages that may be unsharded at once (`max_active_stages`).
         const MOST_ACTIVE: usize = 3;
         let passes = self.computations();
         let mut active: Vec<usize> = Vec::new();

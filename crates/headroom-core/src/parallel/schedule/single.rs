@@ -45,11 +45,11 @@ impl Pipeline {
         self.alternating(self.most_in_flight(), self.micro_batches)
     }
 
-    /// Two micro-batches in flight stand for more: of these the first makes the gradients, the second adds to them, and a third
-    /// shows a forward beside gradients. The last stage has one in flight, and keeps something of each.
+    /// Two micro-batches in flight represent more: of these the first makes the gradients, the second adds to them, and a third
+    /// shows a forward with gradients present. The last stage has one in flight, and keeps something of each.
     ///
-    /// The third's backward adds to the gradients as the second's does, beside one micro-batch fewer: it never holds the most.
-    pub(super) fn brief_one_forward_one_backward(&self, memory_alone: bool) -> Vec<Action> {
+    /// The third's backward adds to the gradients as the second's does, with one micro-batch fewer in flight: it never reaches the peak.
+    pub(super) fn peak_one_forward_one_backward(&self, memory_alone: bool) -> Vec<Action> {
         let in_flight = self.most_in_flight();
         let together = in_flight.min(2);
         let all = match in_flight {
@@ -78,8 +78,8 @@ impl Pipeline {
         }
         for (action, next) in [
             (measured.0, Action::Measure),
-            (measured.1, Action::Stand(left_out)),
-            (last, Action::LetGo),
+            (measured.1, Action::HoldInFlight(left_out)),
+            (last, Action::ReleaseHeld),
         ] {
             if let Some(at) = actions.iter().position(|other| *other == action) {
                 actions.insert(at + 1, next);
@@ -113,7 +113,7 @@ impl Pipeline {
             .min(self.ranks - self.rank.min(self.ranks))
     }
 
-    /// Forwards of so many to begin with, then a backward and a forward in turns.
+    /// This many forwards first, then a backward and a forward in turns.
     fn alternating(&self, warm_up: usize, micro_batches: usize) -> Vec<Action> {
         let mut all = Vec::new();
         let (mut forward, mut backward) = (0, 0);

@@ -1,4 +1,4 @@
-//! When the ranks of a pipeline compute: each pass as soon as its rank is free and what it needs has come.
+//! When the ranks of a pipeline compute: each pass as soon as its rank is free and what it needs has arrived.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use headroom_scenario::Schedule;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PassKind {
     Forward,
-    /// The whole backward.
+    /// The full backward.
     Backward,
     /// The gradients of a stage's inputs alone.
     BackwardInput,
@@ -31,7 +31,7 @@ pub struct TimedPass {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PassTimes {
     pub forward: f64,
-    /// The whole backward; a half of it for inputs or for weights alone.
+    /// The full backward; a half of it for inputs or for weights alone.
     pub backward: f64,
 }
 
@@ -79,7 +79,7 @@ impl Pipeline {
         }
     }
 
-    /// This rank's passes: those that are one action stand together.
+    /// This rank's passes, those of one action together.
     fn passes(&self) -> Vec<Vec<Compute>> {
         let compute = |action: Action| match action {
             Action::Forward(chunk) => Some(vec![Compute::Forward(chunk)]),
@@ -141,7 +141,7 @@ impl Ends {
         }
     }
 
-    /// When all that these passes need from other stages has come; nothing while it has not.
+    /// When all that these passes need from other stages has arrived; nothing while it has not.
     fn ready(&self, passes: &[Compute]) -> Option<f64> {
         let mut ready: f64 = 0.0;
         for pass in passes {
@@ -181,7 +181,7 @@ mod tests {
         }
     }
 
-    /// How long the whole takes.
+    /// The total time.
     fn length(timetable: &[Vec<TimedPass>]) -> f64 {
         let ends = timetable.iter().flatten().map(|pass| pass.end);
         ends.fold(0.0, f64::max)

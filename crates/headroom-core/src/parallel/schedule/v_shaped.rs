@@ -12,7 +12,7 @@ struct Passes {
     forwards: [usize; 2],
     inputs: [usize; 2],
     weights: [usize; 2],
-    /// Backwards whose weights are put off.
+    /// Backwards whose weights are deferred.
     waiting: VecDeque<Chunk>,
 }
 
@@ -147,7 +147,7 @@ impl Passes {
         self.all.push(vec![Compute::Forward(chunk)]);
     }
 
-    /// The whole backward, or that of inputs, whose weights wait.
+    /// The full backward, or that of inputs, whose weights wait.
     fn backward(&mut self, stages: [usize; 2], of: usize, splits: bool) {
         let chunk = turn(&mut self.inputs, stages, of);
         if splits {

@@ -13,8 +13,8 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// Whether a gradient of so many elements finds room behind the others.
-    pub fn takes(&self, numel: u64, limit: u64) -> bool {
+    /// Whether a gradient of this many elements still fits.
+    pub fn has_room_for(&self, numel: u64, limit: u64) -> bool {
         self.elements.saturating_add(numel) <= limit
     }
 

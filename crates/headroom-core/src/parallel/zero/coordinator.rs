@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use super::order::Order;
-use crate::tape::{Category, DType, Param, Scope, Stream, Tape, Tensor};
+use crate::tape::{DType, Param, Scope, Stream, Tape, Tensor};
 
-/// What stage 3 does in Python around one pass of a module: its hooks, and those of the modules without weights beside it.
+/// What stage 3 does in Python around one pass of a module: its hooks, and those of nearby modules without weights.
 pub const MODULE_HOOKS: &str = "zero_hooks";
 
 /// The limits of `zero_optimization`, in elements.
@@ -19,18 +19,18 @@ pub(super) struct Limits {
     pub reuse: u64,
     /// Parameters no larger are never divided.
     pub persistence: u64,
-    /// Where parameters are gathered: beside the computation, if communication overlaps with it (`overlap_comm`).
+    /// The stream of the gathers: a side stream if communication overlaps with computation (`overlap_comm`).
     pub stream: Stream,
     /// Shards are on the host, and sent to the device to be gathered.
     pub from_host: bool,
-    /// What has been gathered once is kept divided over so many GPUs alone, from which it is gathered again
+    /// What has been gathered once is kept divided over this many GPUs alone, from which it is gathered again
     /// (`zero_hpz_partition_size`); zero stands for none.
     pub secondary: u64,
 }
 
 /// `ZeroParamStatus`.
 #[derive(Debug)]
-enum Status {
+pub(super) enum Status {
     NotAvailable,
     /// Gathered in a buffer with others, out of which all are copied when the first is waited for.
     Inflight(Rc<Tensor>),
@@ -52,7 +52,7 @@ pub(super) enum Pass {
 
 /// The modules of a pass, as long as they are not known and once they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Trace {
+pub(super) enum Trace {
     Invalid,
     Recording,
     Complete,
@@ -61,36 +61,36 @@ enum Trace {
 /// `PartitionedParameterCoordinator`.
 #[derive(Debug)]
 pub(super) struct Coordinator {
-    tape: Tape,
-    limits: Limits,
-    ranks: u64,
-    /// The parameters, the module that each stands in, and whether it is there.
-    params: Vec<(Rc<Param>, Status)>,
+    pub(super) tape: Tape,
+    pub(super) limits: Limits,
+    pub(super) ranks: u64,
+    /// The parameters and their status.
+    pub(super) params: Vec<(Rc<Param>, Status)>,
     /// This rank's part of each parameter within its group, where there is one (`ds_secondary_tensor`).
-    secondary: Vec<Option<Tensor>>,
+    pub(super) secondary: Vec<Option<Tensor>>,
     /// The parameters of each module.
-    members: BTreeMap<Scope, Vec<usize>>,
-    trace: Trace,
+    pub(super) members: BTreeMap<Scope, Vec<usize>>,
+    pub(super) trace: Trace,
     /// The modules in the order in which they are fetched.
-    order: Order<Scope>,
+    pub(super) order: Order<Scope>,
     /// Parameters to come, with the step in which each is used.
-    queue: VecDeque<(usize, usize)>,
+    pub(super) queue: VecDeque<(usize, usize)>,
     /// The step for which each parameter was fetched last.
-    fetched_for: Vec<Option<usize>>,
-    step: usize,
-    available: u64,
-    /// Parameters that were gathered for code outside of their module, until the model is through.
-    held: Vec<usize>,
+    pub(super) fetched_for: Vec<Option<usize>>,
+    pub(super) step: usize,
+    pub(super) available: u64,
+    /// Parameters that were gathered for code outside of their module, until the model is finished.
+    pub(super) held: Vec<usize>,
     /// The module under way.
-    current: Option<(Scope, Pass)>,
-    /// Whether the end of a module's backward is told: its last forward counted inputs that ask for a gradient (`ds_grads_remaining`).
-    counted: BTreeMap<Scope, bool>,
+    pub(super) current: Option<(Scope, Pass)>,
+    /// Whether DeepSpeed notices the end of a module's backward: its last forward counted inputs that require a gradient (`ds_grads_remaining`).
+    pub(super) counted: BTreeMap<Scope, bool>,
     /// The layer whose backward runs, and whose forward may run again in it.
-    layer: Option<Scope>,
+    pub(super) layer: Option<Scope>,
     /// Frozen parameters that the layer's second forward has fetched: they stay to the end of its backward (`ds_recompute_parameters`).
-    of_layer: Vec<usize>,
-    /// Parameters of a module that is taken to be under way (`ds_active_sub_modules`): no other module's end lets them go.
-    active: Vec<bool>,
+    pub(super) of_layer: Vec<usize>,
+    /// Parameters of modules considered active (`ds_active_sub_modules`): no other module's end releases them.
+    pub(super) active: Vec<bool>,
 }
 
 impl Coordinator {
@@ -126,21 +126,6 @@ impl Coordinator {
         new
     }
 
-    /// `_partition_param_sec`: a parameter that is about to be divided leaves this rank's part of its group's copy.
-    fn keep_secondary(&mut self, at: usize) {
-        let (tape, group) = (&self.tape, self.limits.secondary);
-        let numel = self.numel(at).round_up(self.ranks.max(1));
-        let Some(((param, _), kept)) = self.params.get(at).zip(self.secondary.get_mut(at)) else {
-            return;
-        };
-        if group == 0 || kept.is_some() || self.limits.from_host {
-            return;
-        }
-        let part = tape.empty("secondary", [numel / group], storage(param));
-        part.set_category(Category::Parameters);
-        *kept = Some(part);
-    }
-
     /// `invalidate_secondary_tensor`: the copies of what has been stepped are stale.
     pub fn drop_secondary(&mut self) {
         for ((param, _), kept) in self.params.iter().zip(&mut self.secondary) {
@@ -150,20 +135,12 @@ impl Coordinator {
         }
     }
 
-    /// `_partition`: a parameter that is whole is divided again.
-    fn partition(&mut self, at: usize) {
-        if matches!(self.params.get(at), Some((_, Status::Available { .. }))) {
-            self.keep_secondary(at);
-        }
-        self.put(at, Status::NotAvailable);
-    }
-
     /// A module's parameters are used, in forward or in backward: those of the one before have been.
     pub fn enter(&mut self, module: Scope, pass: Pass) {
         if self.current == Some((module, pass)) {
             return;
         }
-        self.leave();
+        self.leave_module();
         match pass {
             Pass::Forward => {
                 self.counted.insert(module, self.tape.grad_enabled());
@@ -187,8 +164,8 @@ impl Coordinator {
         }
     }
 
-    /// The module under way is through. The end of its backward is not told where its last forward was without gradients.
-    pub fn leave(&mut self) {
+    /// The current module is finished. DeepSpeed does not notice the end of its backward if its last forward was without gradients.
+    pub fn leave_module(&mut self) {
         let Some((module, pass)) = self.current.take() else {
             return;
         };
@@ -203,23 +180,23 @@ impl Coordinator {
     /// The same, if it is this module's forward.
     pub fn leave_forward(&mut self, module: Scope) {
         if self.current == Some((module, Pass::Forward)) {
-            self.leave();
+            self.leave_module();
         }
     }
 
-    /// A layer runs forward, on inputs of which some may ask for a gradient.
+    /// A layer runs forward, on inputs of which some may require a gradient.
     pub fn enter_layer(&mut self, layer: Scope, asks: bool) {
         self.counted.insert(layer, asks);
     }
 
     /// A layer's backward begins.
     pub fn enter_layer_backward(&mut self, layer: Scope) {
-        self.leave();
+        self.leave_module();
         self.leave_layer();
         self.layer = Some(layer);
     }
 
-    /// A layer's backward is through: what its second forward has fetched goes, if its end is told.
+    /// A layer's backward is finished: what its second forward fetched is released, if DeepSpeed notices the end.
     fn leave_layer(&mut self) {
         let Some(layer) = self.layer.take() else {
             return;
@@ -273,7 +250,7 @@ impl Coordinator {
         }
     }
 
-    /// Lets go what is held.
+    /// Frees what is held.
     pub fn give_back(&mut self) {
         for at in std::mem::take(&mut self.held) {
             self.partition(at);
@@ -286,13 +263,13 @@ impl Coordinator {
         self.of(module).iter().any(|at| self.held.contains(at))
     }
 
-    /// Whether the recorded pass goes on: with a backward after the forward that is through.
-    pub fn goes_on(&self) -> bool {
+    /// Whether the recorded pass continues: with a backward after the finished forward.
+    pub fn trace_continues(&self) -> bool {
         self.trace == Trace::Complete && self.step < self.order.modules.len()
     }
 
-    /// Gathers each parameter by itself; the one before goes once the next is there.
-    pub fn read_whole(&self) {
+    /// Gathers the parameters one by one; each is freed once the next is gathered.
+    pub fn gather_for_export(&self) {
         let mut before = None;
         for (at, (param, _)) in self.params.iter().enumerate() {
             let numel = self.numel(at).round_up(self.ranks.max(1));
@@ -302,212 +279,24 @@ impl Coordinator {
         drop(before);
     }
 
-    fn persists(&self, at: usize) -> bool {
+    pub(super) fn persists(&self, at: usize) -> bool {
         self.numel(at) <= self.limits.persistence
     }
 
-    fn numel(&self, at: usize) -> u64 {
+    pub(super) fn numel(&self, at: usize) -> u64 {
         self.params.get(at).map_or(0, |(param, _)| stored(param))
     }
 
-    fn of(&self, module: Scope) -> Vec<usize> {
+    pub(super) fn of(&self, module: Scope) -> Vec<usize> {
         self.members.get(&module).cloned().unwrap_or_default()
     }
 
-    fn is_missing(&self, at: usize) -> bool {
+    pub(super) fn is_missing(&self, at: usize) -> bool {
         matches!(self.params.get(at), Some((_, Status::NotAvailable)))
     }
 
-    /// `fetch_sub_module`: what the module needs, and ahead what comes after it.
-    fn fetch(&mut self, module: Scope) {
-        if self.trace == Trace::Complete && self.order.modules.get(self.step) != Some(&module) {
-            self.invalidate();
-        }
-        if self.trace == Trace::Recording {
-            let numels = self.of(module).into_iter().map(|at| self.numel(at));
-            let elements = numels.fold(0, u64::saturating_add);
-            self.order.push(module, elements);
-        }
-        let needed = self.of(module);
-        self.gather(&needed);
-        for &at in &needed {
-            self.wait(at);
-        }
-        if self.trace == Trace::Complete {
-            let fresh = needed
-                .iter()
-                .filter(|at| self.fetched_for.get(**at).copied().flatten() < Some(self.step))
-                .count();
-            for _ in 0..fresh {
-                if let Some((at, step)) = self.queue.pop_front()
-                    && let Some(place) = self.fetched_for.get_mut(at)
-                {
-                    *place = Some(step);
-                }
-            }
-            self.prefetch();
-        }
-        self.step += 1;
-    }
-
-    fn prefetch(&mut self) {
-        let room = self.limits.live.saturating_sub(self.available);
-        let most = room.min(self.limits.prefetch);
-        let mut ahead: Vec<usize> = Vec::new();
-        let mut numel: u64 = 0;
-        while numel < most {
-            let Some((at, step)) = self.queue.pop_front() else {
-                break;
-            };
-            if let Some(place) = self.fetched_for.get_mut(at) {
-                *place = (*place).max(Some(step));
-            }
-            if self.is_missing(at) && !ahead.contains(&at) {
-                ahead.push(at);
-                numel = numel.saturating_add(self.numel(at));
-            }
-        }
-        self.gather(&ahead);
-    }
-
-    /// `__all_gather_params_`: those with a copy in the group are gathered from there, the others from all ranks.
-    fn gather(&mut self, wanted: &[usize]) {
-        let missing = wanted.iter().copied().filter(|at| self.is_missing(*at));
-        let near = |at: &usize| self.secondary.get(*at).is_some_and(Option::is_some);
-        let (near, far) = missing.partition(near);
-        self.gather_together(near);
-        self.gather_together(far);
-    }
-
-    /// `all_gather_coalesced`: one parameter straight into its place, several into one buffer.
-    fn gather_together(&mut self, missing: Vec<usize>) {
-        let numels = missing.iter().map(|at| self.numel(*at));
-        self.available = numels.fold(self.available, u64::saturating_add);
-        let padded = |at: usize| self.numel(at).round_up(self.ranks.max(1));
-        let sizes = missing.iter().map(|at| padded(*at));
-        let whole = sizes.fold(0, u64::saturating_add);
-        let dtype = missing
-            .first()
-            .and_then(|at| self.params.get(*at))
-            .map_or(DType::F32, |(param, _)| storage(param));
-        let buffer = || {
-            self.tape.on(self.limits.stream, || {
-                let buffer = self.tape.empty("all_gather", [whole], dtype);
-                if self.limits.from_host {
-                    let sizes = missing.iter().map(|at| padded(*at) / self.ranks.max(1));
-                    let sent = sizes.map(|numel| self.tape.empty("to", [numel], dtype));
-                    drop(sent.collect::<Vec<Tensor>>());
-                }
-                buffer
-            })
-        };
-        match missing[..] {
-            [] => {}
-            [at] => {
-                let buffer = buffer();
-                buffer.set_category(Category::Parameters);
-                self.put(at, Status::InflightAlone(buffer));
-            }
-            _ => {
-                let buffer = Rc::new(buffer());
-                for at in missing {
-                    self.put(at, Status::Inflight(buffer.clone()));
-                }
-            }
-        }
-    }
-
-    fn put(&mut self, at: usize, status: Status) {
-        if let Some((_, place)) = self.params.get_mut(at) {
-            *place = status;
-        }
-    }
-
-    /// A buffer's parameters are copied out together; it goes once the last of them has been waited for.
-    fn wait(&mut self, at: usize) {
-        let Some((_, status)) = self.params.get_mut(at) else {
-            return;
-        };
-        let buffer = match std::mem::replace(status, Status::NotAvailable) {
-            Status::NotAvailable => return,
-            Status::InflightAlone(memory)
-            | Status::Available {
-                _memory: memory, ..
-            } => {
-                *status = Status::Available {
-                    _memory: memory,
-                    buffer: None,
-                };
-                return;
-            }
-            Status::Inflight(buffer) => {
-                *status = Status::Inflight(buffer.clone());
-                buffer
-            }
-        };
-        let (tape, stream) = (self.tape.clone(), self.limits.stream);
-        for (param, status) in &mut self.params {
-            let is_in = |other: &Rc<Tensor>| Rc::ptr_eq(other, &buffer);
-            if !matches!(status, Status::Inflight(other) if is_in(other)) {
-                continue;
-            }
-            let (numel, dtype) = (stored(param), buffer.dtype());
-            let whole = tape.on(stream, || tape.empty("cat", [numel], dtype));
-            whole.set_category(Category::Parameters);
-            *status = Status::Available {
-                _memory: whole,
-                buffer: Some(buffer.clone()),
-            };
-        }
-        drop(buffer);
-        if let Some((_, Status::Available { buffer, .. })) = self.params.get_mut(at) {
-            buffer.take();
-        }
-    }
-
-    /// `release_sub_module`: parameters go that are not used again soon.
-    fn release(&mut self, module: Scope) {
-        let mut leaving = self.of(module);
-        if self.trace == Trace::Complete {
-            leaving.retain(|at| !self.persists(*at));
-            leaving.retain(|at| {
-                let fetched = self.fetched_for.get(*at).copied().flatten();
-                fetched <= Some(self.step)
-            });
-            if self
-                .order
-                .comes_within(self.limits.reuse, module, self.step)
-            {
-                leaving.clear();
-            }
-        }
-        for at in leaving {
-            self.release_param(at);
-        }
-    }
-
-    /// `__release_param`.
-    fn release_param(&mut self, at: usize) {
-        let active = self.active.get(at).copied().unwrap_or_default();
-        if !active && matches!(self.params.get(at), Some((_, Status::Available { .. }))) {
-            self.partition(at);
-            self.available = self.available.saturating_sub(self.numel(at));
-        }
-    }
-
-    /// `_clean_inflight_param_registry`: what was gathered ahead and not used goes.
-    fn release_in_flight(&mut self) {
-        for at in 0..self.params.len() {
-            let status = self.params.get(at).map(|(_, status)| status);
-            if let Some(Status::Inflight(_) | Status::InflightAlone(_)) = status {
-                self.put(at, Status::NotAvailable);
-                self.available = self.available.saturating_sub(self.numel(at));
-            }
-        }
-    }
-
     /// `_invalidate_trace`: modules come in another order than the one that was recorded.
-    fn invalidate(&mut self) {
+    pub(super) fn invalidate(&mut self) {
         self.trace = Trace::Invalid;
         self.order = Order::default();
         self.queue.clear();
@@ -515,9 +304,9 @@ impl Coordinator {
         self.release_in_flight();
     }
 
-    /// The end of a backward: whatever is there goes (`release_backward_leftovers`, `partition_all_parameters`).
+    /// The end of a backward: everything gathered is released (`release_backward_leftovers`, `partition_all_parameters`).
     pub fn end(&mut self) {
-        self.leave();
+        self.leave_module();
         self.leave_layer();
         self.give_back();
         self.active.fill(false);
@@ -529,9 +318,9 @@ impl Coordinator {
         self.available = 0;
     }
 
-    /// `reset_step`: a model begins its forward, and the pass before, which may have had a backward, is through.
+    /// `reset_step`: a model begins its forward, and the pass before, which may have had a backward, is finished.
     pub fn reset(&mut self) {
-        self.leave();
+        self.leave_module();
         self.give_back();
         self.release_in_flight();
         self.trace = match self.trace {
@@ -549,7 +338,7 @@ impl Coordinator {
         self.available = 0;
     }
 
-    /// Parameters that are never divided stay whole from one step to the next (`persistent_parameters`).
+    /// Small parameters stay gathered from step to step (`persistent_parameters`).
     pub fn gather_persistent(&mut self) {
         for at in 0..self.params.len() {
             if self.persists(at) && self.is_missing(at) {

@@ -3,8 +3,10 @@
 mod bucket;
 mod config;
 mod coordinator;
+mod fetch;
 mod order;
 mod partition;
+mod shards;
 mod stage12;
 mod stage3;
 

@@ -23,7 +23,7 @@ impl<M: Ord + Copy> Order<M> {
         self.elements.push(before + u128::from(elements));
     }
 
-    /// Whether a module comes again from this place on, before modules of so many elements have come.
+    /// Whether a module comes again from this place on, within this many elements.
     pub fn comes_within(&self, limit: u64, module: M, from: usize) -> bool {
         let places = self.places.get(&module).map(Vec::as_slice);
         let places = places.unwrap_or_default();
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_module_that_comes_again_soon_is_told_as_by_walking_the_order() {
+    fn reuse_within_a_limit_equals_a_walk_over_the_order() {
         let (mut order, mut walked) = (Order::default(), Vec::new());
         for place in 0..60_u32 {
             let (module, elements) = (place * place % 11, u64::from(place % 7));

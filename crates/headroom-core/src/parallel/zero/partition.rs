@@ -8,7 +8,7 @@ use crate::tape::{Param, Tensor};
 /// One of the optimizer's parameter groups (`bit16_groups`).
 #[derive(Debug)]
 pub(super) struct Flat {
-    /// The weights of all its parameters, whole on every rank (`bit16_groups_flat`).
+    /// The weights of all its parameters, complete on every rank (`bit16_groups_flat`).
     pub _weights: Tensor,
     pub params: Vec<Rc<Param>>,
     /// Where each parameter begins.
@@ -56,7 +56,7 @@ impl Flat {
         start..start.saturating_add(numel)
     }
 
-    /// How many elements of a parameter lie in this rank's part.
+    /// How many elements of a parameter are in this rank's part.
     pub fn elements_here(&self, at: usize) -> u64 {
         let (mine, place) = (self.mine(), self.place(at));
         let (start, end) = (mine.start.max(place.start), mine.end.min(place.end));

@@ -1,4 +1,4 @@
-//! Stages 1 and 2 (deepspeed/runtime/zero/stage_1_and_2.py): weights stay whole, states are divided, and at stage 2 gradients
+//! Stages 1 and 2 (deepspeed/runtime/zero/stage_1_and_2.py): weights stay unsharded, states are divided, and at stage 2 gradients
 //! are too.
 
 use headroom_base::units::RoundUp;
@@ -23,15 +23,15 @@ struct State {
     tape: Tape,
     world: World,
     config: Config,
-    /// Stage 2: gradients of other ranks' parts are let go as soon as they are reduced.
+    /// Stage 2: gradients of other ranks' parts are freed as soon as they are reduced.
     divides_gradients: bool,
     groups: RefCell<Vec<Flat>>,
-    /// What stays on every rank beside: parameters that no optimizer takes, and a buffer of offload.
+    /// Also kept on every rank: parameters that no optimizer steps, and the offload buffer.
     frozen: RefCell<Vec<Tensor>>,
     bucket: RefCell<Bucket>,
     /// The gradients of this rank's parameters, one behind another.
     in_partition: RefCell<Option<Tensor>>,
-    /// Gradients of this rank's parameters, whole, by their groups: summed over micro-batches (`all_grad_tensors`).
+    /// Complete gradients of this rank's parameters, by their groups: summed over micro-batches (`all_grad_tensors`).
     averaged: RefCell<Vec<Pieces>>,
     /// Those of later groups while the first is stepped: groups go one after the other, and share the memory behind their gradients.
     stepping: RefCell<Vec<Pieces>>,
@@ -61,7 +61,7 @@ impl ZeroOptimizer {
 }
 
 impl Wrapper for ZeroOptimizer {
-    fn divides(&self) -> bool {
+    fn shards_params(&self) -> bool {
         true
     }
 
@@ -75,23 +75,22 @@ impl Wrapper for ZeroOptimizer {
 
     fn wrap(&self, tape: &Tape, state: Vec<Rc<Param>>) -> Vec<Rc<Param>> {
         let zero = &self.0;
-        let buffers = state.iter().filter(|param| param.is_buffer()).cloned();
-        let mut after: Vec<Rc<Param>> = buffers.collect();
-        let params = || state.iter().filter(|param| !param.is_buffer());
+        let (mut after, params): (Vec<_>, Vec<_>) =
+            state.into_iter().partition(|param| param.is_buffer());
+        let frozen = || params.iter().filter(|param| !param.trainable);
         let whole = |param: &Rc<Param>| {
             let weight = tape.empty_as(param.name, *param.data.layout(), param.data.dtype());
             weight.set_category(Category::Parameters);
             weight
         };
         tape.setting_up(|| {
-            let frozen = params().filter(|param| !param.trainable);
-            zero.frozen.replace(frozen.map(whole).collect());
-            for group in zero.grouped(params()) {
+            zero.frozen.replace(frozen().map(whole).collect());
+            for group in zero.grouped(params.iter()) {
                 after.push(zero.flatten(group));
             }
             zero.take_offload_buffer();
         });
-        after.extend(params().filter(|param| !param.trainable).cloned());
+        after.extend(frozen().cloned());
         self.hook();
         after
     }
@@ -229,7 +228,7 @@ impl State {
             .saturating_add(sums)
     }
 
-    /// `process_gradients`: a gradient has come.
+    /// `process_gradients`: a gradient has arrived.
     fn process_gradient(&self, member: (usize, usize)) {
         self.set_up_bucket();
         if self.divides_gradients || self.config.overlaps && self.boundary.get() {
@@ -271,7 +270,7 @@ impl State {
         };
         let numel = param.data.numel();
         let limit = self.config.reduce_bucket;
-        if !self.bucket.borrow().takes(numel, limit) {
+        if !self.bucket.borrow().has_room_for(numel, limit) {
             self.reduce_bucket();
         }
         let mut bucket = self.bucket.borrow_mut();

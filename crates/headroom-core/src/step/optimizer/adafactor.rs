@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use super::kept;
 use super::rule::Step;
+use super::rule::as_states;
 use crate::tape::{Category, DType, Dims, Layout, Param, Tape, Tensor};
 
 /// The states of torch/optim/_adafactor.py: a row and a column where there are two dimensions, else everything.
@@ -43,7 +43,7 @@ pub fn torch(tape: &Tape, params: &[Rc<Param>], states: &[Vec<Tensor>]) {
             drop(square.replace(data.empty_like("mul", dtype)));
             data.empty_like("clone", dtype)
         };
-        // `update` is `var_estimate` changed in place: the old one goes when both names are bound again.
+        // `update` is `var_estimate` changed in place: the old one is freed when both names are rebound.
         norm(update.insert(estimate));
         at += 1;
     });
@@ -88,7 +88,7 @@ pub fn transformers(step: &mut Step) {
             gradient = Some(whole());
         }
         if first {
-            states.push(kept(transformers_states(tape, param)));
+            states.push(as_states(transformers_states(tape, param)));
         }
         weight.take();
         if half {
@@ -127,7 +127,7 @@ pub fn transformers(step: &mut Step) {
         update = Some(product);
         if let Some(update) = &update {
             // Held against the clip threshold, by `clamp_` in place.
-            drop(root_mean_square(update).then(|size| scalar(&size.tape())));
+            drop(root_mean_square(update).pipe(|size| scalar(&size.tape())));
         }
         // `-update`.
         drop(whole());

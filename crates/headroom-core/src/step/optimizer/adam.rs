@@ -38,7 +38,7 @@ pub fn foreach(tape: &Tape, params: &[Rc<Param>]) {
     }
 }
 
-/// The same in torch 2.0: `denom` exists beside the roots.
+/// The same in torch 2.0: `denom` and the roots exist at the same time.
 pub fn two_lists(tape: &Tape, params: &[Rc<Param>]) {
     let roots = list(tape, "_foreach_sqrt", params);
     drop((list(tape, "_foreach_add", params), roots));

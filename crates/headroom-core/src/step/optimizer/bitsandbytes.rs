@@ -52,7 +52,7 @@ pub fn states(tape: &Tape, param: &Param, storage: Storage) -> Vec<Tensor> {
     states
 }
 
-/// `init_state` of AdEMAMix, whose first state holds two moments, and of optimizers with one state: so many moments in each.
+/// `init_state` of AdEMAMix, whose first state holds two moments, and of optimizers with one state, with this many moments.
 pub fn moments(tape: &Tape, param: &Param, storage: Storage, each: &[u64]) -> Vec<Tensor> {
     const SMALLEST: u64 = 4096;
     const BLOCK: u64 = 256;
@@ -78,14 +78,14 @@ pub fn table(tape: &Tape) -> Vec<Tensor> {
     vec![tape.empty("qmap", [256], DType::F32)]
 }
 
-/// The tables of the 256 values that a byte stands for, one for each moment: made with the first eight-bit state.
+/// The tables of the 256 values of a byte, one for each moment: made with the first eight-bit state.
 pub fn tables(tape: &Tape) -> Vec<Tensor> {
     [(); 2]
         .map(|()| tape.empty("qmap", [256], DType::F32))
         .to_vec()
 }
 
-/// Bytes of so many moments of one parameter in pages, which the driver has moved to the host while the device is full.
+/// Bytes of this many moments of one parameter in pages, which the driver has moved to the host while the device is full.
 pub fn paged(param: &Param, storage: Storage, moments: u64) -> u64 {
     let numel = param.data.numel();
     let each = if storage.eight_bits { 1 } else { 4 };

@@ -2,9 +2,10 @@
 
 use std::rc::Rc;
 
+use super::bitsandbytes;
 use super::lists::like;
 use super::rule::Step;
-use super::{bitsandbytes, kept};
+use super::rule::as_states;
 use crate::tape::{DType, Layout, Param, Tape, Tensor};
 
 /// The rank GaLore's README projects to.
@@ -60,7 +61,7 @@ fn stepped_in(tape: &Tape, param: &Param) -> Layout {
     }
 }
 
-/// Two moments; those of a projected parameter are of low rank, and stand behind its projector.
+/// Two moments; those of a projected parameter are of low rank, and follow its projector.
 fn moments(
     tape: &Tape,
     param: &Param,
@@ -113,14 +114,14 @@ pub fn decomposed_states(tape: &Tape, param: &Param) -> Vec<Tensor> {
     })
 }
 
-/// `GaLoreAdamW.step`: plain tensors first, as its parameter groups stand.
+/// `GaLoreAdamW.step`: plain tensors first, in the order of its parameter groups.
 pub fn step(step: &mut Step) {
     let tape = step.tape;
     let [low, plain] = groups(step);
     let mut names: [Option<Tensor>; 3] = [None, None, None];
     tape.each(&plain, |param| {
         if step.first {
-            step.states.push(kept(decomposed_states(tape, param)));
+            step.states.push(as_states(decomposed_states(tape, param)));
         }
         drop(names[0].replace(like(param)));
         drop(names[1].replace(like(param)));
@@ -128,11 +129,11 @@ pub fn step(step: &mut Step) {
     tape.each(&low, |param| {
         let dtype = param.data.dtype();
         let [layout, _] = low_rank(param, RANK);
-        // `grad` is the whole one again.
+        // `grad` is the full one again.
         drop(names[2].take());
         if step.first {
             decomposed(tape, param);
-            step.states.push(kept(decomposed_states(tape, param)));
+            step.states.push(as_states(decomposed_states(tape, param)));
         }
         drop(names[2].replace(tape.empty_as("matmul", layout, dtype)));
         drop(names[0].replace(tape.empty_as("sqrt", layout, dtype)));
@@ -160,14 +161,14 @@ fn drawn(tape: &Tape, param: &Param, rank: u64) -> Tensor {
     projector
 }
 
-/// `AdamW.step` of APOLLO: the gradient's scale is found in the low rank, and the whole gradient scaled by it.
+/// `AdamW.step` of APOLLO: the gradient's scale is found in the low rank, and the full gradient scaled by it.
 pub fn apollo(step: &mut Step, rank: u64) {
     let tape = step.tape;
     let [low, plain] = groups(step);
     let mut names: [Option<Tensor>; 4] = [None, None, None, None];
     tape.each(&plain, |param| {
         if step.first {
-            step.states.push(kept(vec![like(param), like(param)]));
+            step.states.push(as_states(vec![like(param), like(param)]));
         }
         drop(names[0].replace(like(param)));
         drop(names[1].replace(like(param)));
@@ -176,20 +177,20 @@ pub fn apollo(step: &mut Step, rank: u64) {
         let dtype = param.data.dtype();
         let [layout, _] = low_rank(param, rank);
         let part = |op| tape.empty_as(op, layout, dtype);
-        // `grad` is the whole one again.
+        // `grad` is the full one again.
         drop(names[2].take());
         let projector = step.first.then(|| drawn(tape, param, rank));
         drop(names[2].replace(part("matmul")));
         if let Some(projector) = projector {
             let states = vec![projector, part("exp_avg"), part("exp_avg_sq")];
-            step.states.push(kept(states));
+            step.states.push(as_states(states));
         }
         drop(names[0].replace(part("sqrt")));
         drop(names[1].replace(part("div")));
         let mut scaled = like(param);
         drop(names[3].replace(scaled.clone()));
         if !step.first {
-            // The limiter divides into a new tensor; the first is let go with its name.
+            // The limiter divides into a new tensor; the first is freed with its name.
             scaled = like(param);
             drop(names[3].replace(scaled.clone()));
         }
@@ -224,22 +225,22 @@ pub fn step_8bit(step: &mut Step) {
     let [low, plain] = groups(step);
     let mut gradient: Option<Tensor> = None;
     if step.first {
-        step.states.push(kept(bitsandbytes::tables(tape)));
+        step.states.push(as_states(bitsandbytes::tables(tape)));
     }
     tape.each(&plain, |param| {
         if step.first {
-            step.states.push(kept(states_8bit(tape, param)));
+            step.states.push(as_states(states_8bit(tape, param)));
         }
     });
     tape.each(&low, |param| {
         let dtype = param.data.dtype();
         if step.first {
             decomposed(tape, param);
-            step.states.push(kept(states_8bit(tape, param)));
+            step.states.push(as_states(states_8bit(tape, param)));
         }
         let [layout, _] = low_rank(param, RANK);
         let made = |op| tape.empty_as(op, layout, dtype);
-        // `p.grad = grad` lets the whole gradient go, `p.data = grad.clone()` the weight whose copy takes its place.
+        // `p.grad = grad` frees the full gradient, `p.data = grad.clone()` the weight whose copy takes its place.
         drop(gradient.replace(made("matmul")));
         let copy = like(param);
         let data = made("clone");
@@ -297,7 +298,7 @@ pub fn adafactor(step: &mut Step) {
             let layout = stepped_in(tape, param);
             let part = |op| tape.empty_as(op, layout, DType::F32);
             if step.first {
-                step.states.push(kept(factors(tape, param)));
+                step.states.push(as_states(factors(tape, param)));
             }
             if is_projected {
                 drop(names[0].replace(part("matmul")));

@@ -9,7 +9,7 @@ fn in_fp32(of: &Tensor) -> Option<Tensor> {
     (of.dtype() != DType::F32).then(|| of.empty_like("to", DType::F32))
 }
 
-/// The gradient in fp32, as which it is let go.
+/// The gradient, cast to fp32 before it is freed.
 fn taken(param: &Param) -> Option<Tensor> {
     let gradient = param.grad.take()?;
     Some(in_fp32(&gradient).unwrap_or(gradient))

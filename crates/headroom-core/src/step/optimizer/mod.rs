@@ -1,4 +1,4 @@
-//! Optimizers: what each keeps from step to step, and what its step takes besides.
+//! Optimizers: the states each keeps, and the temporaries of its step.
 //!
 //! `table.rs` has a row for each; one file a family has its functions, after the library's own loop.
 
@@ -21,9 +21,9 @@ mod torchao;
 
 use std::rc::Rc;
 
-use crate::tape::{Category, DType, Param, Tape, Tensor};
+use crate::tape::{DType, Param, Tape, Tensor};
 use headroom_scenario::Optimizer;
-use rule::{Launches, Made, Rule, Step, Takes};
+use rule::{Launches, ParamFilter, Rule, StateInit, Step, as_states};
 use table::rule;
 pub use torchao::KEPT_ON_DEVICE;
 
@@ -51,10 +51,10 @@ impl OptimizerState {
     }
 
     /// Whether a script gives it the parameter.
-    pub fn takes(&self, param: &Param) -> bool {
-        match self.rule.takes {
-            Takes::All => true,
-            Takes::Matrices => param.data.shape().len() == 2,
+    pub fn steps(&self, param: &Param) -> bool {
+        match self.rule.params {
+            ParamFilter::All => true,
+            ParamFilter::Matrices => param.data.shape().len() == 2,
         }
     }
 
@@ -63,16 +63,16 @@ impl OptimizerState {
         let has_gradient = |param: &&Rc<Param>| param.grad.borrow().is_some();
         let params: Vec<Rc<Param>> = params
             .iter()
-            .filter(|param| self.takes(param))
+            .filter(|param| self.steps(param))
             .filter(has_gradient)
             .cloned()
             .collect();
         let (rule, warm) = (self.rule, self.warm);
         let first = self.states.is_none() && !warm;
         let states = self.states.get_or_insert_with(|| {
-            if warm || rule.made == Made::AtConstruction {
+            if warm || rule.state_init == StateInit::AtConstruction {
                 tape.setting_up(|| States::made(&rule, tape, &params))
-            } else if rule.made == Made::InFirstStep {
+            } else if rule.state_init == StateInit::InFirstStep {
                 States::made(&rule, tape, &params)
             } else {
                 States::none()
@@ -99,20 +99,14 @@ impl States {
     fn made(rule: &Rule, tape: &Tape, params: &[Rc<Param>]) -> Self {
         let shared = (rule.shared)(tape);
         let mut each = Vec::with_capacity(params.len());
-        tape.each(params, |param| each.push(kept((rule.states)(tape, param))));
+        tape.each(params, |param| {
+            each.push(as_states((rule.states)(tape, param)))
+        });
         Self {
             _shared: shared,
             each,
         }
     }
-}
-
-/// States, marked as such.
-fn kept(states: Vec<Tensor>) -> Vec<Tensor> {
-    for state in &states {
-        state.set_category(Category::OptimizerStates);
-    }
-    states
 }
 
 /// The kernels of a step, for the time they take.
@@ -159,5 +153,5 @@ pub fn folds(kind: Optimizer) -> bool {
 
 /// Whether it leaves gradients of parameters that it does not take from step to step.
 pub fn leaves_gradients(kind: Optimizer) -> bool {
-    rule(kind).takes != Takes::All
+    rule(kind).params != ParamFilter::All
 }

@@ -12,13 +12,13 @@ pub fn single(tape: &Tape, params: &[Rc<Param>]) {
     let mut update: Option<Tensor> = None;
     tape.each(params, |param| {
         let momentum = like(param);
-        // `update` of the round before goes when `grad.lerp` takes its name.
+        // The previous `update` is freed when `grad.lerp` is bound to its name.
         drop(update.replace(momentum));
         let (n, m) = (param.data.size(0), param.data.size(1));
         let small = n.min(m);
         let mut orthogonal = param.data.empty_like("to", DType::BF16);
         let norm = orthogonal.mean_all();
-        drop(norm.then(|norm| norm.constant("clamp", &[0; 0], DType::BF16)));
+        drop(norm.pipe(|norm| norm.constant("clamp", &[0; 0], DType::BF16)));
         let mut gram: Option<Tensor> = None;
         let mut gram_update: Option<Tensor> = None;
         for round in 0..ROUNDS {

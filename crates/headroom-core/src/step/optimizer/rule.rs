@@ -3,18 +3,18 @@
 use std::rc::Rc;
 
 use super::lists::like;
-use crate::tape::{Param, Tape, Tensor};
+use crate::tape::{Category, Param, Tape, Tensor};
 
 /// One optimizer: what it keeps, what a step of it makes and moves, and where.
 #[derive(Clone, Copy)]
 pub struct Rule {
-    pub takes: Takes,
-    pub made: Made,
+    pub params: ParamFilter,
+    pub state_init: StateInit,
     /// What it keeps once for all parameters.
     pub shared: fn(&Tape) -> Vec<Tensor>,
     /// What it keeps for a parameter, in the order in which the library makes it.
     pub states: fn(&Tape, &Param) -> Vec<Tensor>,
-    /// What a step allocates besides. Temporaries live as long as the Python names that hold them.
+    /// Temporaries of a step; each lives as long as the Python name that holds it.
     pub step: fn(&mut Step),
     pub work: Work,
     /// Bytes that it keeps of a parameter in the host's memory.
@@ -25,7 +25,7 @@ pub struct Rule {
 
 /// Which parameters a script gives it. `optimizer.zero_grad()` leaves the gradients of others where they are.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Takes {
+pub enum ParamFilter {
     All,
     /// Those of two dimensions.
     Matrices,
@@ -33,12 +33,12 @@ pub enum Takes {
 
 /// When the states are made.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Made {
+pub enum StateInit {
     /// `__init__` makes them, before the first step.
     AtConstruction,
     /// The first step makes all of them before it does anything else.
     InFirstStep,
-    /// The first step makes each parameter's when its loop comes to it.
+    /// The first step makes each parameter's as its loop reaches it.
     InLoop,
 }
 
@@ -58,7 +58,7 @@ pub struct Step<'a> {
 pub struct Work {
     /// Reads and writes of memory, in units of the parameter's size.
     pub touches: f64,
-    /// Bytes read and written for each element besides.
+    /// Additional bytes read and written per element.
     pub bytes: f64,
     pub launches: Launches,
     /// Over the link to the host instead of the GPU's own memory.
@@ -93,7 +93,7 @@ impl Work {
         }
     }
 
-    /// The same, with bytes for each element besides, as of states that are not like the parameter.
+    /// The same with additional bytes per element, as for states that are not like the parameter.
     pub const fn with_bytes(self, bytes: f64) -> Self {
         Self { bytes, ..self }
     }
@@ -111,8 +111,8 @@ impl Rule {
     /// An optimizer that keeps nothing and allocates nothing.
     pub const fn stateless(work: Work) -> Self {
         Self {
-            takes: Takes::All,
-            made: Made::InFirstStep,
+            params: ParamFilter::All,
+            state_init: StateInit::InFirstStep,
             shared: |_| Vec::new(),
             states: |_, _| Vec::new(),
             step: |_| (),
@@ -137,4 +137,12 @@ impl Rule {
             ..Self::stateless(work)
         }
     }
+}
+
+/// States, marked as such.
+pub fn as_states(states: Vec<Tensor>) -> Vec<Tensor> {
+    for state in &states {
+        state.set_category(Category::OptimizerStates);
+    }
+    states
 }

@@ -79,7 +79,7 @@ pub fn soap(step: &mut Step) {
     });
 }
 
-/// A name that is bound again lets go of what it had.
+/// Rebinding a name frees its old value.
 fn bind(name: &mut Option<Tensor>, to: Option<Tensor>) {
     drop(std::mem::replace(name, to));
 }

@@ -3,8 +3,8 @@
 use super::lists::like;
 use crate::tape::{DType, Param, Tape, Tensor};
 
-/// `_init_state` of optimi/stableadamw.py: two moments and two scalars; weights of 16 bits have a compensation beside them, and
-/// others a byte that stands for it.
+/// `_init_state` of optimi/stableadamw.py: two moments and two scalars; 16-bit weights have a compensation too, and
+/// others a one-byte placeholder.
 pub fn states(tape: &Tape, param: &Param) -> Vec<Tensor> {
     let dtype = param.data.dtype();
     let moments = [like(param), like(param)];

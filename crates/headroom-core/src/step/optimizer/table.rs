@@ -2,7 +2,7 @@
 
 use super::bitsandbytes::Storage;
 use super::lists::{chunked_list, list};
-use super::rule::{Made, Rule, Takes, Work};
+use super::rule::{ParamFilter, Rule, StateInit, Work};
 use super::torchao::Format;
 use super::{
     adafactor, adam, adam_mini, bitsandbytes, came, galore, grokadamw, lion, lomo, muon, soap,
@@ -13,7 +13,7 @@ use headroom_scenario::Optimizer;
 /// A loop over tensors like Adam's: twelve small functions for each.
 const LOOP: Work = Work::each(20.0, 12);
 
-/// The rule of an optimizer. Reads and writes were counted in its file, unless `LOOP` stands for them.
+/// The rule of an optimizer. Reads and writes were counted in its file, unless `LOOP` is given.
 pub const fn rule(optimizer: Optimizer) -> Rule {
     match optimizer {
         // torch/optim/adam.py: `mul_`, `lerp_`, `mul_`, `addcmul_`, `sqrt`, `div_`, `add_` and `addcdiv_` over lists.
@@ -47,7 +47,7 @@ pub const fn rule(optimizer: Optimizer) -> Rule {
         },
         // transformers/optimization.py.
         Optimizer::AdafactorHf => Rule {
-            made: Made::InLoop,
+            state_init: StateInit::InLoop,
             states: adafactor::states_after_a_step,
             step: adafactor::transformers,
             ..Rule::stateless(LOOP)
@@ -64,7 +64,7 @@ pub const fn rule(optimizer: Optimizer) -> Rule {
         },
         // torch/optim/adagrad.py: `__init__` makes the sums; `_multi_tensor_adagrad` has `std` and `numerator`.
         Optimizer::Adagrad => Rule {
-            made: Made::AtConstruction,
+            state_init: StateInit::AtConstruction,
             step: |step| {
                 drop((
                     list(step.tape, "_foreach_sqrt", step.params),
@@ -80,7 +80,7 @@ pub const fn rule(optimizer: Optimizer) -> Rule {
         },
         // torch/optim/_muon.py, which takes matrices only.
         Optimizer::Muon => Rule {
-            takes: Takes::Matrices,
+            params: ParamFilter::Matrices,
             step: |step| muon::single(step.tape, step.params),
             ..Rule::one_state(LOOP)
         },
@@ -239,7 +239,7 @@ pub const fn rule(optimizer: Optimizer) -> Rule {
             ..Rule::stateless(LOOP)
         },
         Optimizer::AdaLomo => Rule {
-            made: Made::AtConstruction,
+            state_init: StateInit::AtConstruction,
             states: lomo::factors,
             step: |step| lomo::adalomo(step.tape, step.params),
             folds: false,
@@ -252,7 +252,7 @@ pub const fn rule(optimizer: Optimizer) -> Rule {
             folds: false,
             ..Rule::stateless(LOOP)
         },
-        // pytorch_optimizer/optimizer/shampoo.py; the same of singular vectors.
+        // pytorch_optimizer/optimizer/shampoo.py; the same for singular vectors.
         Optimizer::Shampoo => Rule {
             states: soap::preconditioners,
             step: |step| soap::shampoo(step.tape, step.params),
@@ -261,21 +261,21 @@ pub const fn rule(optimizer: Optimizer) -> Rule {
         },
         // apollo_torch/apollo.py.
         Optimizer::Apollo => Rule {
-            made: Made::InLoop,
+            state_init: StateInit::InLoop,
             states: |tape, param| galore::states(tape, param, galore::APOLLO),
             step: |step| galore::apollo(step, galore::APOLLO),
             folds: false,
             ..Rule::stateless(LOOP)
         },
         Optimizer::ApolloMini => Rule {
-            made: Made::InLoop,
+            state_init: StateInit::InLoop,
             states: |tape, param| galore::states(tape, param, galore::APOLLO_MINI),
             step: |step| galore::apollo(step, galore::APOLLO_MINI),
             folds: false,
             ..Rule::stateless(LOOP)
         },
         Optimizer::Apollo128 => Rule {
-            made: Made::InLoop,
+            state_init: StateInit::InLoop,
             states: |tape, param| galore::states(tape, param, galore::RANK),
             step: |step| galore::apollo(step, galore::RANK),
             folds: false,
@@ -283,7 +283,7 @@ pub const fn rule(optimizer: Optimizer) -> Rule {
         },
         // galore_torch/adamw8bit.py.
         Optimizer::GaLore8bit => Rule {
-            made: Made::InLoop,
+            state_init: StateInit::InLoop,
             shared: bitsandbytes::tables,
             states: galore::states_8bit,
             step: galore::step_8bit,
@@ -292,7 +292,7 @@ pub const fn rule(optimizer: Optimizer) -> Rule {
         },
         // galore_torch/adafactor.py.
         Optimizer::GaLoreAdafactor => Rule {
-            made: Made::InLoop,
+            state_init: StateInit::InLoop,
             states: galore::factors,
             step: galore::adafactor,
             folds: false,
@@ -306,7 +306,7 @@ pub const fn rule(optimizer: Optimizer) -> Rule {
         },
         // galore_torch/adamw.py.
         Optimizer::GaLore => Rule {
-            made: Made::InLoop,
+            state_init: StateInit::InLoop,
             states: galore::decomposed_states,
             step: galore::step,
             folds: false,

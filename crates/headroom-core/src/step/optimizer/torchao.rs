@@ -14,7 +14,7 @@ pub struct Format {
     block: u64,
     /// Values in the table that the codes point into, if any.
     table: u64,
-    /// The type of codes before they are packed, where a kernel writes them whole.
+    /// The dtype of codes before packing, if a kernel writes them unpacked.
     unpacked: Option<DType>,
 }
 

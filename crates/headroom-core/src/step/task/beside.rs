@@ -1,4 +1,4 @@
-//! Models beside the trained one: references, teachers, reward models.
+//! Frozen auxiliary models: reference, teacher, reward model.
 
 use super::Policy;
 use crate::nets::Cx;
@@ -6,12 +6,12 @@ use crate::tape::{DType, Mode, Phase};
 use headroom_scenario::{Checkpointing, Objective, Quantization, Reference, ReferenceDtype};
 
 /// Runs `body` as `model.eval()` under `torch.no_grad()` does, in the phase of models that are not trained.
-pub fn judged<T>(cx: &Cx, body: impl FnOnce(&Cx) -> T) -> T {
+pub fn in_eval_no_grad<T>(cx: &Cx, body: impl FnOnce(&Cx) -> T) -> T {
     cx.tape
-        .during(Phase::Reference, || without_gradients(cx, body))
+        .with_phase(Phase::Reference, || without_gradients(cx, body))
 }
 
-/// The same within whatever phase is under way.
+/// The same within the current phase.
 pub fn without_gradients<T>(cx: &Cx, body: impl FnOnce(&Cx) -> T) -> T {
     let cx = cx.part(cx.env.weights, |training| {
         training.checkpointing = Checkpointing::None;
@@ -24,7 +24,7 @@ pub fn without_gradients<T>(cx: &Cx, body: impl FnOnce(&Cx) -> T) -> T {
     cx.tape.within(mode, || body(&cx))
 }
 
-/// Runs `body` in a frozen model of its own, whose weights lie beside the trained model's.
+/// Runs `body` in a separate frozen model.
 pub fn frozen<T>(
     cx: &Cx,
     name: &'static str,
@@ -44,16 +44,16 @@ pub fn frozen<T>(
                 training.quantization = Quantization::None;
                 training.task.fp32_head = false;
             })
-            .freezing();
-        match cx.env.wrapper.beside() {
-            Some(wrapper) => body(&cx.around(wrapper)),
+            .frozen();
+        match cx.env.wrapper.for_reference_model() {
+            Some(wrapper) => body(&cx.with_wrapper(wrapper)),
             None => body(&cx),
         }
     })
 }
 
 impl Policy<'_> {
-    /// Where the reference's log-probabilities come from.
+    /// The source of the reference's log-probabilities.
     pub fn reference(&self, cx: &Cx) -> Reference {
         let adapters = cx.env.training.lora.is_some();
         match self.task.reference {
@@ -71,11 +71,11 @@ impl Policy<'_> {
     pub fn as_reference<T>(&self, cx: &Cx, body: impl FnOnce(&Cx) -> T) -> Option<T> {
         match self.reference(cx) {
             Reference::None | Reference::Auto | Reference::ByItself => None,
-            Reference::AdaptersOff => Some(judged(cx, |cx| {
+            Reference::AdaptersOff => Some(in_eval_no_grad(cx, |cx| {
                 let cx = cx.part(cx.env.weights, |training| training.lora = None);
-                body(&cx.freezing())
+                body(&cx.frozen())
             })),
-            Reference::Copy => Some(judged(cx, |cx| {
+            Reference::Copy => Some(in_eval_no_grad(cx, |cx| {
                 frozen(cx, "ref_model", self.task.reference_type, body)
             })),
             Reference::Precomputed => {

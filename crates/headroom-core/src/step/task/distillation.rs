@@ -2,7 +2,7 @@
 //! (trl/trainer/distillation_trainer.py).
 
 use super::Policy;
-use super::beside::{frozen, judged};
+use super::beside::{frozen, in_eval_no_grad};
 use super::head::{fp32_logits, prepared};
 use super::rows::{self, Rows};
 use super::sampling::sample;
@@ -67,7 +67,7 @@ impl Distillation<'_> {
     fn as_teacher<T>(&self, cx: &Cx, body: impl FnOnce(&Cx, &dyn LanguageModel) -> T) -> T {
         let net = self.teacher.as_deref().and_then(Net::language_model);
         let model = net.unwrap_or(self.policy.model);
-        judged(cx, |cx| {
+        in_eval_no_grad(cx, |cx| {
             frozen(cx, "teacher_model", self.policy.task.reference_type, |cx| {
                 body(cx, model)
             })
@@ -84,15 +84,15 @@ impl Distillation<'_> {
                 let hidden = model.hidden(cx, rows.ids, rows.mask, Some(&cache));
                 model.logits(cx, &hidden)
             });
-            (logits.then(|logits| logits.to(DType::F32)), cache)
+            (logits.pipe(|logits| logits.to(DType::F32)), cache)
         });
         let length = rows.ids.size(1).saturating_sub(1);
         let loss = {
-            let scaled = [&student, &teacher].map(|logits| logits.narrow(1, length).scale());
+            let scaled = [&student, &teacher].map(|logits| logits.narrow(1, length).mul_scalar());
             let student_log = crate::tape::ops::log_softmax(&scaled[0]);
             let teacher_log = crate::tape::ops::log_softmax(&scaled[1]);
             let mixture = {
-                let both = [student_log.shift(), teacher_log.shift()];
+                let both = [student_log.add_scalar(), teacher_log.add_scalar()];
                 let stacked = Tensor::stack(&both, 0);
                 drop(both);
                 match stacked {

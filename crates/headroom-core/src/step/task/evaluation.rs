@@ -31,12 +31,12 @@ impl Net for Evaluation<'_> {
             _ => task.evaluation_batches.max(1),
         };
         without_gradients(cx, |cx| {
-            cx.tape.during(Phase::Evaluation, || {
+            cx.tape.with_phase(Phase::Evaluation, || {
                 let mut kept: Option<Tensor> = None;
                 let mut held = 0;
                 for round in 0..batches.min(RUN) {
                     let new = self.predictions(cx, data);
-                    // The last round stands for all that are left.
+                    // The last round represents all that are left.
                     let left = if round + 1 == batches.min(RUN) {
                         batches - round
                     } else {
@@ -59,7 +59,7 @@ impl Net for Evaluation<'_> {
     }
 }
 
-/// Of so many batches what one keeps.
+/// What one of `count` batches keeps.
 fn joined(one: &Tensor, batches: u64) -> Tensor {
     let shape = one.shape().with(0, one.size(0).saturating_mul(batches));
     one.tape().empty("cat", shape, one.dtype())

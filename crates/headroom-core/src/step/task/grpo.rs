@@ -34,7 +34,7 @@ impl<'a> Grpo<'a> {
 }
 
 impl Net for Grpo<'_> {
-    fn calls_its_models(&self) -> bool {
+    fn wraps_models_itself(&self) -> bool {
         true
     }
 
@@ -76,10 +76,11 @@ impl Net for Grpo<'_> {
         if self.policy.samples_itself() {
             let what = self.policy.sampled(data.micro_batch, self.batches);
             drop(sample(cx, self.policy.model, what));
-        } else if cx.env.wrapper.divides() {
+        } else if cx.env.wrapper.shards_params() {
             // vLLM is given the weights, one after the other (`sync_weights`).
             let wrapper = &cx.env.wrapper;
-            cx.tape.during(Phase::Generation, || wrapper.read_whole());
+            cx.tape
+                .with_phase(Phase::Generation, || wrapper.gather_for_export());
         }
         let ids = |cx: &Cx| rows::tokens(cx, [data.micro_batch, self.policy.sampled_length()]);
         let slices = |cx: &Cx| {
@@ -90,7 +91,7 @@ impl Net for Grpo<'_> {
         };
         cx.tape.without_autocast(|| {
             if self.keeps_old {
-                super::beside::judged(cx, slices);
+                super::beside::in_eval_no_grad(cx, slices);
             }
             let _ = self.policy.as_reference(cx, slices);
         });

@@ -11,7 +11,7 @@ pub fn prepared<T>(cx: &Cx, forward: impl FnOnce() -> T) -> T {
     cx.autocast(forward)
 }
 
-/// The same of a forward that is the call of a whole model, within what stands around it.
+/// The same for a forward that calls a whole model through its wrapper.
 pub fn called(cx: &Cx, rows: Rows, forward: &dyn Fn() -> Tensor) -> Tensor {
     let run = |given: Vec<Tensor>| {
         drop(given);
@@ -27,10 +27,10 @@ pub fn called(cx: &Cx, rows: Rows, forward: &dyn Fn() -> Tensor) -> Tensor {
 /// What a prepared model returns: in fp32 where accelerate wraps its forward (`convert_outputs_to_fp32`), which it does not where
 /// `fully_shard` or DeepSpeed does the casting.
 pub fn returned(cx: &Cx, output: Tensor) -> Tensor {
-    if cx.env.wrapper.divides() {
+    if cx.env.wrapper.shards_params() {
         output
     } else {
-        output.then(|output| output.to(DType::F32))
+        output.pipe(|output| output.to(DType::F32))
     }
 }
 
@@ -43,8 +43,8 @@ pub fn fp32_logits(cx: &Cx, model: &dyn LanguageModel, rows: Rows) -> Tensor {
     returned(cx, logits)
 }
 
-/// `_fused_forward` of TRL (trl/trainer/utils.py): log-probabilities `[B, S - 1]` of the next tokens. Only rows with a label, of
-/// which there are so many, are projected, in tiles.
+/// `_fused_forward` of TRL (trl/trainer/utils.py): log-probabilities `[B, S - 1]` of the next tokens. Only the `labelled`
+/// rows are projected, in tiles.
 fn fused(cx: &Cx, model: &dyn LanguageModel, rows: Rows, labelled: u64) -> Tensor {
     called(cx, rows, &|| {
         let last_hidden_state = model.hidden(cx, rows.ids, rows.mask, None);
@@ -67,8 +67,8 @@ fn fused(cx: &Cx, model: &dyn LanguageModel, rows: Rows, labelled: u64) -> Tenso
             project()
         };
         let zeros = || rows.ids.constant("new_zeros", &[b, s], DType::F32);
-        let log_probs = zeros().then(|zeros| zeros.masked_scatter(&mask, &per_token));
-        let entropies = zeros().then(|zeros| zeros.masked_scatter(&mask, &entropy));
+        let log_probs = zeros().pipe(|zeros| zeros.masked_scatter(&mask, &per_token));
+        let entropies = zeros().pipe(|zeros| zeros.masked_scatter(&mask, &entropy));
         drop((per_token, entropy, entropies, hidden, last_hidden_state));
         log_probs
     })
@@ -79,7 +79,7 @@ fn fused(cx: &Cx, model: &dyn LanguageModel, rows: Rows, labelled: u64) -> Tenso
 pub fn selective_log_softmax(logits: &Tensor, index: &Tensor) -> Tensor {
     let chosen = logits
         .gather(&index.unsqueeze(-1))
-        .then(|chosen| chosen.squeeze(-1));
+        .pipe(|chosen| chosen.squeeze(-1));
     let sums: Vec<Tensor> = logits.unbind().iter().map(Tensor::logsumexp).collect();
     match Tensor::stack(&sums, 0) {
         Some(sums_of_all) => {
@@ -113,7 +113,7 @@ impl Policy<'_> {
         drop(hidden);
         // The script's name for the reference's hidden states lasts until the next batch.
         if let Some(judged) = judged {
-            cx.tape.hold_with_graph(&judged);
+            cx.tape.keep_with_graph(&judged);
         }
         Output {
             loss,
@@ -121,11 +121,11 @@ impl Policy<'_> {
         }
     }
 
-    /// The same of completions, each by itself, with the reference's log-probabilities.
+    /// The same for completions, each by itself, with the reference's log-probabilities.
     pub fn liger_rows(&self, cx: &Cx, rows: Rows) -> Output {
         let hidden = prepared(cx, || self.model.hidden(cx, rows.ids, rows.mask, None));
         let completion = self.task.completion.min(hidden.size(1).saturating_sub(1));
-        let hidden = hidden.then(|all| all.narrow(1, completion));
+        let hidden = hidden.pipe(|all| all.narrow(1, completion));
         let weight = self.model.head_weight(cx);
         let loss = cx.autocast(|| hidden.policy_loss_liger(&weight));
         Output {
@@ -158,7 +158,7 @@ impl Policy<'_> {
         }
     }
 
-    /// The same of the last tokens alone, at a temperature: of completions after a prompt.
+    /// The same for the last tokens alone, at a temperature: of completions after a prompt.
     pub fn completion_log_probs(&self, cx: &Cx, rows: Rows, completion: u64) -> Tensor {
         let tokens = rows.ids.size(1);
         match self.task.head {
@@ -177,7 +177,7 @@ impl Policy<'_> {
                 });
                 let mut logits = returned(cx, logits);
                 logits = logits.narrow(1, completion.min(tokens));
-                logits = logits.scale();
+                logits = logits.mul_scalar();
                 let index = rows.ids.narrow(1, logits.size(1));
                 selective_log_softmax(&logits, &index)
             }),

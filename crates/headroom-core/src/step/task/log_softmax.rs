@@ -20,7 +20,7 @@ struct Pass {
 }
 
 impl Net for LogSoftmax<'_> {
-    fn calls_its_models(&self) -> bool {
+    fn wraps_models_itself(&self) -> bool {
         true
     }
 
@@ -71,7 +71,7 @@ impl LogSoftmax<'_> {
         let next = logits.narrow(1, logits.size(1).saturating_sub(1));
         let index = rows.ids.narrow(1, next.size(1)).unsqueeze(-1);
         let all = log_softmax(&next);
-        let per_token = all.gather(&index).then(|chosen| chosen.squeeze(-1));
+        let per_token = all.gather(&index).pipe(|chosen| chosen.squeeze(-1));
         drop((next, all));
         Pass {
             log_probs: per_token.sum(&[1]),

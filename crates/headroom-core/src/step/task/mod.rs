@@ -1,7 +1,7 @@
 //! What trainers after pre-training do around a language model: other models' passes, losses of their own, sampling.
 //!
 //! A task is a network around the network, a file for each: its forward function reads like the trainer's `compute_loss`, and
-//! the models beside the trained one are modules of it.
+//! auxiliary models are modules of it.
 
 mod beside;
 mod distillation;
@@ -10,6 +10,7 @@ mod grpo;
 mod head;
 mod log_softmax;
 mod orpo;
+mod policy;
 mod ppo;
 mod preference;
 mod reward;
@@ -17,9 +18,10 @@ mod rows;
 mod sampling;
 mod sft;
 
-use crate::nets::{self, LanguageModel, Net, Sizes};
+use crate::nets::{self, Net, Sizes};
 use headroom_catalog as catalog;
 use headroom_scenario::{Data, LmHead, Objective, Task, Training};
+use policy::Policy;
 
 /// The task of a run around its network; none where the network's own loss is trained on, or where the network is no language
 /// model: checks refuse such a task.
@@ -56,14 +58,6 @@ pub fn around<'a>(
         Objective::Generation => Box::new(sampling::Generation { policy }),
         Objective::Evaluation => Box::new(evaluation::Evaluation { policy, net }),
     })
-}
-
-/// The model that is trained, and what for.
-#[derive(Clone, Copy)]
-struct Policy<'a> {
-    model: &'a dyn LanguageModel,
-    task: &'a Task,
-    data: &'a Data,
 }
 
 /// The network of the teacher, where the catalogue has one by that name.

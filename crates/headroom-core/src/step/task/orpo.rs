@@ -12,7 +12,7 @@ pub struct Orpo<'a> {
 }
 
 impl Net for Orpo<'_> {
-    fn calls_its_models(&self) -> bool {
+    fn wraps_models_itself(&self) -> bool {
         true
     }
 
@@ -37,7 +37,7 @@ impl Net for Orpo<'_> {
                 let logits = all_logits.narrow(0, chosen).narrow(1, s).contiguous();
                 let vocabulary = logits.size(-1);
                 let labels = rows.ids.constant("contiguous", &[chosen * s], DType::I64);
-                logits.view(&[chosen * s, vocabulary]).then(|rows| {
+                logits.view(&[chosen * s, vocabulary]).pipe(|rows| {
                     drop(logits);
                     rows.cross_entropy(&labels)
                 })
@@ -46,7 +46,7 @@ impl Net for Orpo<'_> {
             let next = all_logits.narrow(1, s);
             let per_token = next.selected_log_probs(&labels);
             drop((next, all_logits));
-            let mean = per_token.sum(&[1]).scale();
+            let mean = per_token.sum(&[1]).mul_scalar();
             let odds = mean.chunk(2, 0);
             drop((per_token, mean));
             let margin = match &odds[..] {

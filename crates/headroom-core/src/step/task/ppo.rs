@@ -1,7 +1,7 @@
 //! PPO with a policy, a value model, a reference and a reward model (`PPOTrainer` of TRL before 1.0).
 
 use super::Policy;
-use super::beside::{frozen, judged};
+use super::beside::{frozen, in_eval_no_grad};
 use super::head::selective_log_softmax;
 use super::reward::scores;
 use super::rows::{self, Rows};
@@ -33,7 +33,7 @@ impl Net for Ppo<'_> {
                 }
                 let wide = logits.to(DType::F32);
                 let completion = self.policy.task.completion;
-                let scaled = wide.narrow(1, completion).scale();
+                let scaled = wide.narrow(1, completion).mul_scalar();
                 drop(wide);
                 let index = ids.narrow(1, completion);
                 let log_probs = selective_log_softmax(&scaled, &index);
@@ -44,7 +44,7 @@ impl Net for Ppo<'_> {
                 let loss = gain.add(&squares);
                 // Names of the loop, which live until backward is over.
                 for name in [logits, values, scaled, log_probs, value, ratio] {
-                    cx.tape.hold_with_graph(&name);
+                    cx.tape.keep_with_graph(&name);
                 }
                 Output {
                     loss,
@@ -68,7 +68,7 @@ impl Net for Ppo<'_> {
             one.tape().empty("stack", shape, DType::F32)
         });
         drop(scores_of_all);
-        judged(cx, |cx| {
+        in_eval_no_grad(cx, |cx| {
             cx.tape.without_autocast(|| {
                 cx.autocast(|| {
                     if let Some(logits) = &logits {
@@ -97,7 +97,7 @@ impl Ppo<'_> {
             let _ = self.policy.as_reference(cx, |cx| {
                 let logits = self.logits(cx, rows);
                 let wide = logits.to(DType::F32);
-                let scaled = wide.narrow(1, completion).scale();
+                let scaled = wide.narrow(1, completion).mul_scalar();
                 drop(wide);
                 let index = rows.ids.narrow(1, completion);
                 drop(selective_log_softmax(&scaled, &index));

@@ -11,7 +11,7 @@ pub struct Preference<'a> {
 }
 
 impl Net for Preference<'_> {
-    fn calls_its_models(&self) -> bool {
+    fn wraps_models_itself(&self) -> bool {
         true
     }
 
@@ -66,21 +66,21 @@ impl Preference<'_> {
     }
 }
 
-/// The loss of rows' log-probabilities beside a reference's: of pairs what was chosen less what was rejected.
+/// The loss of log-probabilities against a reference's: of pairs, the chosen minus the rejected.
 pub fn preferred(cx: &Cx, policy: Tensor, reference: Option<Tensor>) -> Output {
     let ratio = match &reference {
         Some(reference) => policy.sub(reference),
-        None => policy.shift(),
+        None => policy.add_scalar(),
     };
     let scores = ratio.chunk(2, 0);
     drop((policy, reference, ratio));
     let margin = match &scores[..] {
         [chosen, rejected] => chosen.sub(rejected),
-        [all, ..] => all.shift(),
+        [all, ..] => all.add_scalar(),
         [] => return Output::empty(cx),
     };
     Output {
-        loss: margin.scale().log_sigmoid().mean_all().neg(),
+        loss: margin.mul_scalar().log_sigmoid().mean_all().neg(),
         held: Vec::new(),
     }
 }

@@ -12,7 +12,7 @@ pub struct Reward<'a> {
 }
 
 impl Net for Reward<'_> {
-    fn calls_its_models(&self) -> bool {
+    fn wraps_models_itself(&self) -> bool {
         true
     }
 

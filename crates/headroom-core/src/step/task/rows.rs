@@ -4,8 +4,8 @@ use crate::nets::{Cx, TokenMask};
 use crate::tape::{DType, Tensor};
 use headroom_scenario::Data;
 
-/// Token ids `[B, S]` with what goes with them, as collators make them: labels or a mask of the completion, and the attention
-/// mask, or position ids where samples lie one after the other in one row.
+/// Token ids `[B, S]` with the collator's other tensors: labels or a mask of the completion, and the attention
+/// mask, or position ids where samples are adjacent in one row.
 pub fn batch(cx: &Cx, data: &Data, rows: u64) -> Vec<Tensor> {
     let shape = if data.packing {
         [1, rows.saturating_mul(data.sequence)]
@@ -52,7 +52,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// The share of so many tokens that has a label, at most all with one before them.
+/// How many of `tokens` have a label: at most all that have one before them.
 pub fn labelled(share: f64, ids: &Tensor) -> u64 {
     let (rows, tokens) = (ids.size(0), ids.size(1));
     let with_label = (share * rows.saturating_mul(tokens) as f64).round() as u64;

@@ -7,7 +7,7 @@ use crate::nets::{Cx, KvCache, LanguageModel, Net, Output};
 use crate::tape::{Category, DType, Phase, Tensor};
 use headroom_scenario::{Data, Sampler};
 
-/// What is sampled: so many rows at once.
+/// Samples for this many rows at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     pub rows: u64,
@@ -25,7 +25,7 @@ const STOPS: u64 = 4;
 /// Samples completions; the ids `[rows, prompt + completion]`, and the scores where they are kept.
 pub fn sample(cx: &Cx, model: &dyn LanguageModel, what: Sample) -> (Tensor, Vec<Tensor>) {
     beside::without_gradients(cx, |cx| {
-        cx.tape.during(Phase::Generation, || {
+        cx.tape.with_phase(Phase::Generation, || {
             if what.prepared {
                 cx.tape.without_autocast(|| passes(cx, model, what))
             } else {
@@ -56,13 +56,13 @@ fn passes(cx: &Cx, model: &dyn LanguageModel, what: Sample) -> (Tensor, Vec<Tens
         kept.push(names[0].clone());
     }
     cache.next_pass();
-    // One token comes of the pass over the prompt; the last token sampled is not passed.
+    // The pass over the prompt yields one token; the last token sampled is not passed.
     let passes = what.completion.saturating_sub(1);
     let mut passed = 0;
     while passed < passes {
         let left = passes - passed;
         // The last two passes are run as they are, and so is the first. The cache is longest in the last one, and full before it.
-        let skipped = if cx.env.brief {
+        let skipped = if cx.env.peak_only {
             left.saturating_sub(2)
         } else if passed == 0 || left <= 2 {
             0
@@ -105,7 +105,7 @@ fn next_token(
         model.logits(cx, &last)
     };
     let logits = if what.prepared {
-        cx.autocast(forward).then(|logits| logits.to(DType::F32))
+        cx.autocast(forward).pipe(|logits| logits.to(DType::F32))
     } else {
         forward()
     };
@@ -117,7 +117,7 @@ fn next_token(
 }
 
 impl Policy<'_> {
-    /// The completions of one round, for so many micro-batches.
+    /// The completions of one round, for this many micro-batches.
     pub fn sampled(&self, micro_batch: u64, batches: u64) -> Sample {
         Sample {
             rows: micro_batch.saturating_mul(batches),

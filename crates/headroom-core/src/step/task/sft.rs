@@ -11,7 +11,7 @@ pub struct Sft<'a> {
 }
 
 impl Net for Sft<'_> {
-    fn calls_its_models(&self) -> bool {
+    fn wraps_models_itself(&self) -> bool {
         true
     }
 

@@ -8,12 +8,12 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
 
-use super::{Edge, NODES, Node, Work};
-use crate::tape::backward::Grads;
+use super::NODES;
 use crate::tape::compile::Compiled;
+use crate::tape::core::{Edge, Node, Work};
 use crate::tape::fold::Border;
 use crate::tape::spare::keep;
-use crate::tape::{Category, Param, Tape, Tensor};
+use crate::tape::{Category, Grads, Param, Tape, Tensor};
 
 impl Tensor {
     /// `self.backward()`: frees the graph as it goes.
@@ -36,7 +36,7 @@ impl Tape {
     }
 
     /// The same for all outputs, each with its gradient.
-    pub fn backward_through(&self, outputs: &[Tensor], gradients: &[Tensor]) {
+    pub fn backward_with(&self, outputs: &[Tensor], gradients: &[Tensor]) {
         let gradients: Vec<_> = gradients.iter().cloned().map(Some).collect();
         self.backward_from(outputs, &gradients);
     }
@@ -65,15 +65,15 @@ impl Tape {
         let mut border = Border::default();
         let mut leaves = Vec::new();
         while let Some(Ready(node)) = ready.pop() {
-            node.seen.set(false);
+            node.visited.set(false);
             if !node.is_leaf() {
                 // Before the gradient is taken: these are the gradients that a finished row passes on.
-                self.enter_fold(&*node, &mut border);
+                self.enter_fold(&node, &mut border);
             }
             let incoming: Grads = node.buffer.take().into_iter().collect();
             if let Some(param) = node.param() {
                 if let Some(gradient) = incoming.into_iter().next().flatten() {
-                    gradient.realise();
+                    gradient.allocate_deferred();
                     param.accumulate(gradient);
                     let after = param.post_accumulate_grad.borrow().clone();
                     if let Some(after) = after {
@@ -90,14 +90,14 @@ impl Tape {
                 }
                 _ => Grads::new(),
             };
-            let puts_off = self.0.has_put_off();
-            let mut put_off = Vec::new();
+            let defers = self.0.has_deferred();
+            let mut deferred = Vec::new();
             for (place, edge) in node.edges.take().into_iter().enumerate() {
                 let gradient = outgoing.get_mut(place).and_then(Option::take);
                 let Some(edge) = edge else { continue };
-                if puts_off && gradient.is_none() {
+                if defers && gradient.is_none() {
                     edge.node.pass_over();
-                    put_off.push((place, edge));
+                    deferred.push((place, edge));
                     continue;
                 }
                 if let Some(gradient) = gradient {
@@ -112,8 +112,8 @@ impl Tape {
                     ready.push(Ready(edge.node));
                 }
             }
-            if puts_off {
-                self.0.take_put_off(node.scope, put_off);
+            if defers {
+                self.0.take_deferred(node.scope, deferred);
             }
             if Rc::strong_count(&node) == 1 {
                 keep(&NODES, node);
@@ -124,7 +124,7 @@ impl Tape {
             .iter()
             .filter(|param: &&Rc<Param>| param.is_leaf_tensor())
         {
-            self.hold_with_graph(&param.tensor());
+            self.keep_with_graph(&param.tensor());
         }
         drop(leaves);
         if outer_fold.is_none() {
@@ -137,14 +137,14 @@ impl Tape {
 const READY: usize = 32;
 
 impl Edge {
-    /// A gradient that is there before any other.
+    /// Adds a gradient before any other arrives.
     pub(super) fn wait_with(&self, gradient: Tensor) {
         add_to_buffer(self, gradient);
     }
 }
 
 fn count_dependencies(root: &Rc<Node>) {
-    if root.seen.replace(true) {
+    if root.visited.replace(true) {
         return;
     }
     let mut stack = Vec::with_capacity(READY);
@@ -152,7 +152,7 @@ fn count_dependencies(root: &Rc<Node>) {
     while let Some(node) = stack.pop() {
         for edge in node.edges.borrow().iter().flatten() {
             edge.node.waiting.set(edge.node.waiting.get() + 1);
-            if !edge.node.seen.replace(true) {
+            if !edge.node.visited.replace(true) {
                 stack.push(edge.node.clone());
             }
         }
@@ -168,7 +168,9 @@ fn add_to_buffer(edge: &Edge, gradient: Tensor) {
     buffer[place] = Some(match buffer[place].take() {
         None => gradient,
         Some(old)
-            if old.is_put_off() || gradient.is_put_off() || edge.node.compiled != Compiled::Not =>
+            if old.is_deferred()
+                || gradient.is_deferred()
+                || edge.node.compiled != Compiled::Not =>
         {
             old.plus_fused(gradient)
         }
@@ -176,7 +178,7 @@ fn add_to_buffer(edge: &Edge, gradient: Tensor) {
             if old.is_sole_owner()
                 && old.is_dense()
                 && !edge.node.out_of_place.get()
-                && !old.core().accumulates_out_of_place.get() =>
+                && !old.core().autograd.accumulates_out_of_place.get() =>
         {
             old.add_in_place(&gradient)
         }
@@ -202,7 +204,7 @@ impl Param {
                 }
                 // A gradient of another size is a `DTensor` not yet redistributed to its parameter's placement.
                 let as_laid_out = gradient.numel() != self.data.numel()
-                    || gradient.layout().lies_like(self.data.layout());
+                    || gradient.layout().same_memory_order(self.data.layout());
                 let steals = gradient.is_last_handle() && gradient.is_dense() && as_laid_out;
                 let new = if steals {
                     gradient

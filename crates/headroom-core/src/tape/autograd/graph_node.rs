@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use super::{Edge, Edges, Node, new_node};
+use super::new_node;
+use crate::tape::core::{Edge, Edges, Node};
 use crate::tape::{Backward, Tape, Tensor};
 
 /// Where a tensor's gradient goes, without the tensor (`torch.autograd.graph.GradientEdge`).
@@ -26,7 +27,7 @@ impl GraphNode {
 }
 
 impl GradientEdge {
-    /// A gradient that is there before any other.
+    /// Adds a gradient before any other arrives.
     pub(in crate::tape) fn wait_with(&self, gradient: Tensor) {
         self.0.wait_with(gradient);
     }
@@ -55,7 +56,7 @@ impl Tape {
             .into_iter()
             .map(|edge| edge.map(|GradientEdge(edge)| edge))
             .collect();
-        if !self.0.mode.get().grad || edges.iter().all(Option::is_none) {
+        if !self.0.ambient.mode.get().grad || edges.iter().all(Option::is_none) {
             return None;
         }
         Some(GraphNode(new_node(&self.0, edges, backward())))

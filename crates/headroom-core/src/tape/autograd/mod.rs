@@ -8,49 +8,11 @@ use std::rc::Rc;
 
 use smallvec::SmallVec;
 
-use super::backward::Backward;
-use super::checkpoint::Holder;
 use super::compile::Compiled;
-use super::fold::{Fold, InRow};
+use super::core::{Edge, Edges, Holder, Node, Work};
 use super::spare::{Spare, keep, placed};
-use super::{Core, Param, Scope, Tensor};
+use super::{Backward, Core, Param, Saved, Scope, Tensor};
 pub use graph_node::{GradientEdge, GraphNode};
-
-/// Where a tensor's gradient goes.
-#[derive(Clone)]
-pub(in crate::tape) struct Edge {
-    pub node: Rc<Node>,
-    pub output: u32,
-}
-
-pub(in crate::tape) struct Node {
-    sequence: u32,
-    scope: Scope,
-    fold: Option<Fold>,
-    waiting: Cell<u32>,
-    seen: Cell<bool>,
-    /// Its incoming gradients are of a tensor subclass that the engine never accumulates in place.
-    out_of_place: Cell<bool>,
-    compiled: Compiled,
-    work: Cell<Work>,
-    edges: RefCell<Edges>,
-    /// Gradients of its outputs so far; nearly every node has one output.
-    buffer: RefCell<SmallVec<[Option<Tensor>; 1]>>,
-}
-
-/// What a node does with its incoming gradient.
-#[derive(Default)]
-enum Work {
-    /// It has run already.
-    #[default]
-    Done,
-    Backward(Backward),
-    /// `AccumulateGrad`.
-    Accumulate(Rc<Param>),
-}
-
-/// The edges of an operation; kept small, as every operation has a list of them.
-type Edges = SmallVec<[Option<Edge>; 3]>;
 
 impl Node {
     /// A node that adds to a parameter's gradient.
@@ -60,7 +22,7 @@ impl Node {
             scope: Scope::default(),
             fold: None,
             waiting: Cell::new(0),
-            seen: Cell::new(false),
+            visited: Cell::new(false),
             out_of_place: Cell::new(false),
             compiled: Compiled::Not,
             work: Cell::new(Work::Accumulate(param)),
@@ -77,7 +39,7 @@ impl Node {
     fn pass_over(&self) {
         let waiting = self.waiting.get().saturating_sub(1);
         self.waiting.set(waiting);
-        if waiting == 0 && self.seen.replace(false) {
+        if waiting == 0 && self.visited.replace(false) {
             for edge in self.edges.borrow().iter().flatten() {
                 edge.node.pass_over();
             }
@@ -96,16 +58,6 @@ impl Node {
         };
         self.work.set(work);
         param
-    }
-}
-
-impl InRow for Node {
-    fn row(&self) -> Option<Fold> {
-        self.fold
-    }
-
-    fn buffered<T>(&self, read: impl FnOnce(&[Option<Tensor>]) -> T) -> T {
-        read(&self.buffer.borrow())
     }
 }
 
@@ -151,9 +103,9 @@ fn node_for(inputs: &[&Tensor], build: impl FnOnce(&Needs) -> Backward) -> Optio
 #[inline(never)]
 fn edges_of(inputs: &[&Tensor]) -> Option<Edges> {
     let core = inputs.first()?.core();
-    if !core.mode.get().grad
+    if !core.ambient.mode.get().grad
         || core.budget.is_spent()
-        || core.left_out.get()
+        || core.ambient.shapes_only.get()
         || !inputs.iter().any(|input| input.requires_grad())
     {
         return None;
@@ -171,14 +123,14 @@ fn node_with(inputs: &[&Tensor], edges: Edges, backward: Backward) -> Option<Rc<
 }
 
 fn new_node(core: &Core, edges: Edges, backward: Backward) -> Rc<Node> {
-    let sequence = core.sequence.get();
-    core.sequence.set(sequence + 1);
+    let sequence = core.autograd.sequence.get();
+    core.autograd.sequence.set(sequence + 1);
     let node = Node {
         sequence,
-        scope: core.mode.get().scope,
+        scope: core.ambient.mode.get().scope,
         fold: core.open.get().fold(),
         waiting: Cell::new(0),
-        seen: Cell::new(false),
+        visited: Cell::new(false),
         out_of_place: Cell::new(false),
         compiled: core.compiled_as(),
         work: Cell::new(Work::Backward(backward)),
@@ -203,7 +155,7 @@ impl Tensor {
     /// Outside grad mode, or when no input requires a gradient, there is no history and nothing is saved.
     pub fn from_op(self, inputs: &[&Tensor], build: impl FnOnce(&Needs) -> Backward) -> Tensor {
         let history = Self::history(inputs, build);
-        self.made_by(history)
+        self.with_history(history)
     }
 
     /// The history of an operation before it runs. Generated code saves inputs before it computes, which matters when a
@@ -215,12 +167,12 @@ impl Tensor {
         History(node_for(inputs, build))
     }
 
-    pub(in crate::tape) fn made_by(self, History(node): History) -> Tensor {
+    pub(in crate::tape) fn with_history(self, History(node): History) -> Tensor {
         self.core().end_operation();
         match node {
             Some(node) => {
                 self.core().name_operation(&self);
-                self.given_edge(Edge { node, output: 0 })
+                self.into_with_edge(Edge { node, output: 0 })
             }
             None => self,
         }
@@ -237,12 +189,12 @@ impl Tensor {
             first.core().end_operation();
         }
         match node {
-            Some(node) => Self::all_made_by(&node, outputs),
+            Some(node) => Self::with_shared_node(&node, outputs),
             None => outputs,
         }
     }
 
-    fn all_made_by(node: &Rc<Node>, outputs: Vec<Tensor>) -> Vec<Tensor> {
+    fn with_shared_node(node: &Rc<Node>, outputs: Vec<Tensor>) -> Vec<Tensor> {
         let n = outputs.len();
         node.buffer.borrow_mut().resize(n, None);
         if let Some(first) = outputs.first() {
@@ -253,7 +205,7 @@ impl Tensor {
             .enumerate()
             .map(|(i, out)| {
                 if out.dtype().is_floating() {
-                    out.given_edge(Edge {
+                    out.into_with_edge(Edge {
                         node: node.clone(),
                         output: i as u32,
                     })
@@ -278,18 +230,33 @@ impl Tensor {
         self.leaf()?.param()
     }
 
-    /// Saves this tensor for backward through the active saved-tensor hooks.
+    /// Saves this tensor for backward through the innermost saved-tensor hook.
     pub fn save(&self) -> Saved {
-        self.core().pack(self)
+        let core = self.core();
+        let hook = core.autograd.hooks.borrow().last().cloned();
+        Saved(match hook {
+            Some(hook) => hook.pack(self),
+            None => {
+                core.record_saved(self);
+                core.keep_for_split(|| Holder::Saved(self.saved_variable()));
+                match core.pack_compiled(self) {
+                    Some(recomputed) => Holder::Packed(Rc::new(recomputed)),
+                    None => Holder::Saved(self.saved_variable()),
+                }
+            }
+        })
     }
 }
 
-/// A tensor saved for backward.
-#[allow(missing_debug_implementations)]
-pub struct Saved(pub(super) Holder);
-
 impl Saved {
     pub fn unpack(&self) -> Tensor {
-        self.0.unpack()
+        match &self.0 {
+            Holder::Packed(packed) => packed.unpack(),
+            Holder::Saved(saved) => {
+                let tensor = saved.tensor();
+                tensor.core().note_read(&tensor);
+                tensor
+            }
+        }
     }
 }

@@ -1,18 +1,18 @@
 //! Graph breaks: a region of several graphs, and the frames that they interrupt.
 
-use super::region::Pass;
+use crate::tape::core::Pass;
 use crate::tape::{Tape, Tensor, borrowing, grads};
 
 impl Tape {
-    /// A graph break: one compiled graph ends with this tensor, and another goes on with it. The frame that was interrupted
+    /// A graph break: one compiled graph ends with this tensor, and another continues with it. The frame that was interrupted
     /// holds it until backward reaches this place in the next step.
     pub fn break_graph(&self, crossing: &Tensor) -> Tensor {
         let core = &self.0;
-        if core.region.borrow().is_none() {
+        if core.compiler.region.borrow().is_none() {
             return crossing.clone();
         }
-        crossing.realise();
-        let Some(mut region) = core.region.take() else {
+        crossing.allocate_deferred();
+        let Some(mut region) = core.compiler.region.take() else {
             return crossing.clone();
         };
         let casts = std::mem::take(&mut region.casts);
@@ -24,10 +24,8 @@ impl Tape {
         let mut over = None;
         match &mut region.run {
             Pass::Trace(graph) => {
-                let budget = region.budget;
-                region
-                    .traced
-                    .push(std::mem::take(graph).plan(core, made, budget));
+                let graph = std::mem::take(graph);
+                region.traced.push(core.plan(graph, made, region.budget));
             }
             Pass::Run {
                 plan, next, live, ..
@@ -36,8 +34,11 @@ impl Tape {
                     *plan = next;
                 }
                 over = Some(std::mem::take(live));
-                core.leaving.borrow_mut().extend(crossing.storage_id());
-                core.crossed.borrow_mut().push(crossing.detach());
+                core.compiler
+                    .escaping
+                    .borrow_mut()
+                    .extend(crossing.storage_id());
+                core.compiler.crossed.borrow_mut().push(crossing.detach());
             }
         }
         drop(over);
@@ -48,18 +49,18 @@ impl Tape {
                 grads([Some(g.clone())])
             })
         });
-        core.region.replace(Some(region));
+        core.compiler.region.replace(Some(region));
         out
     }
 
     /// All interrupted frames go: what CUDA graphs hold of a step is over with its backward.
     pub fn forget_interrupted(&self) {
-        drop(self.0.crossed.take());
+        drop(self.0.compiler.crossed.take());
     }
 
     /// Interrupted frames of steps before this one go.
     fn forget_crossed(&self) {
-        let mut crossed = self.0.crossed.borrow_mut();
+        let mut crossed = self.0.compiler.crossed.borrow_mut();
         let last = crossed.pop();
         let before = std::mem::take(&mut *crossed);
         crossed.extend(last);

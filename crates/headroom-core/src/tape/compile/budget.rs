@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::cut::{self, Bans, Value};
+use super::cut::{self, MinCutOptions, Value};
 
 /// Marks the values to keep, in their order. The budget is a share of what the cut for speed keeps beyond the graph's inputs.
 pub(super) fn kept(values: &[Value], budget: f64) -> Vec<bool> {
     let none = BTreeSet::new();
-    let fastest = cut::kept(values, Bans::DEFAULT, &none);
+    let fastest = cut::saved_values(values, MinCutOptions::DEFAULT, &none);
     if budget >= 1.0 {
         return fastest;
     }
@@ -23,18 +23,18 @@ pub(super) fn kept(values: &[Value], budget: f64) -> Vec<bool> {
         return fastest;
     }
     let share = |kept: &[bool]| (size(kept) - least) / (most - least);
-    for bans in [Bans::MORE, Bans::AGGRESSIVE] {
-        let kept = cut::kept(values, bans, &none);
+    for options in [MinCutOptions::MORE, MinCutOptions::AGGRESSIVE] {
+        let kept = cut::saved_values(values, options, &none);
         if share(&kept) < budget {
             return kept;
         }
     }
     let items = items(values);
     let again = recomputed(&items, budget, most - least);
-    cut::kept(values, Bans::AGGRESSIVE, &again)
+    cut::saved_values(values, MinCutOptions::AGGRESSIVE, &again)
 }
 
-/// An operation that no cut computes again: all of its results, and the work of doing so.
+/// An operation that no cut computes must_recompute: all of its results, and the work of doing so.
 struct Item {
     operation: usize,
     bytes: u64,
@@ -43,7 +43,7 @@ struct Item {
 
 /// The largest first.
 fn items(values: &[Value]) -> Vec<Item> {
-    let banned = cut::banned_for_good(values);
+    let banned = cut::never_recomputed(values);
     let mut by_operation: BTreeMap<usize, Item> = BTreeMap::new();
     for (value, _) in values.iter().zip(&banned).filter(|(_, banned)| **banned) {
         let item = by_operation.entry(value.operation).or_insert(Item {
@@ -59,7 +59,7 @@ fn items(values: &[Value]) -> Vec<Item> {
     all
 }
 
-/// `dp_knapsack`: what is not saved where as much work as fits into the budget is; sizes are in ten-thousandths of `whole`.
+/// `dp_knapsack`: the operations to recompute when the budget is filled with the most work; sizes are in ten-thousandths of `whole`.
 fn recomputed(items: &[Item], budget: f64, whole: f64) -> BTreeSet<usize> {
     const PARTS: f64 = 10_000.0;
     let part = |share: f64| (share * PARTS).round_ties_even().max(0.0) as usize;
@@ -109,7 +109,7 @@ mod tests {
         let product = |place: usize| Value {
             bytes: 1000,
             inputs: vec![place],
-            heavy: true,
+            never_recompute: true,
             saved: true,
             operation: place + 1,
             flops: 1e6 * (place + 1) as f64,
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_budget_keeps_what_the_fastest_cut_does() {
+    fn the_full_budget_keeps_what_the_fastest_cut_does() {
         check(1.0, &[1, 2, 3, 4]);
     }
 

@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, VecDeque};
     clippy::struct_excessive_bools,
     reason = "each is a rule of the partitioner, free of the others"
 )]
-pub(super) struct Value {
+pub(in crate::tape) struct Value {
     pub bytes: u64,
     /// Values it is computed from.
     pub inputs: Vec<usize>,
@@ -20,39 +20,39 @@ pub(super) struct Value {
     pub outside: bool,
     /// Its operation may be computed again and fused (`recomputable_ops`).
     pub recomputable: bool,
-    /// Checkpointing asks for it to be computed again (`must_recompute`).
-    pub again: bool,
+    /// Checkpointing recomputes it (`must_recompute`).
+    pub must_recompute: bool,
     /// Backward reads it.
     pub saved: bool,
-    /// A kernel that is not generated reads it in backward, so that it has to lie in memory.
-    pub read_whole: bool,
-    /// A library computes it, or chance: not computed again under any options (`is_compute_intensive`, `is_random`).
-    pub heavy: bool,
+    /// A kernel that is not generated reads it in backward, so that it needs memory.
+    pub must_materialize: bool,
+    /// Compute-intensive or random: never recomputed (`is_compute_intensive`, `is_random`).
+    pub never_recompute: bool,
     /// The operation that makes it, and its work.
     pub operation: usize,
     pub flops: f64,
 }
 
-/// What is not computed again besides (`MinCutOptions`).
+/// What else is never recomputed (`MinCutOptions`).
 #[derive(Clone, Copy)]
-pub(super) struct Bans {
+pub(super) struct MinCutOptions {
     /// What is used far apart.
     far: bool,
     /// What a library's kernel reads in backward.
-    materialised: bool,
+    materialized: bool,
     /// What is missing in the list of operations that may be.
     unlisted: bool,
 }
 
-impl Bans {
+impl MinCutOptions {
     pub(super) const DEFAULT: Self = Self {
         far: true,
-        materialised: true,
+        materialized: true,
         unlisted: true,
     };
     pub(super) const MORE: Self = Self {
         far: false,
-        materialised: false,
+        materialized: false,
         unlisted: true,
     };
     pub(super) const AGGRESSIVE: Self = Self {
@@ -62,16 +62,20 @@ impl Bans {
 }
 
 /// Marks the values to keep, in their order. Operations that are `spared` may be computed again whatever they are.
-pub(super) fn kept(values: &[Value], bans: Bans, spared: &BTreeSet<usize>) -> Vec<bool> {
+pub(super) fn saved_values(
+    values: &[Value],
+    options: MinCutOptions,
+    spared: &BTreeSet<usize>,
+) -> Vec<bool> {
     let users = users(values);
-    let banned = banned(values, &users, bans, spared);
+    let banned = banned(values, &users, options, spared);
     let distances = distances(values, &users);
     let count = values.len();
     let (source, sink) = (2 * count, 2 * count + 1);
     let mut flow = Flow::new(2 * count + 2);
     for (i, value) in values.iter().enumerate() {
         let (inlet, outlet) = (2 * i, 2 * i + 1);
-        if value.again {
+        if value.must_recompute {
             flow.edge(inlet, sink, u64::MAX);
             continue;
         }
@@ -80,7 +84,7 @@ pub(super) fn kept(values: &[Value], bans: Bans, spared: &BTreeSet<usize>) -> Ve
         }
         let fused = !value.outside
             && users[i].iter().all(|&user| fusible(value, &values[user]))
-            && !value.read_whole;
+            && !value.must_materialize;
         let nearness = 1.1_f64.powi(distances[i].clamp(1, 100));
         let cost = (value.bytes as f64 * nearness) as u64;
         flow.edge(
@@ -102,10 +106,10 @@ pub(super) fn kept(values: &[Value], bans: Bans, spared: &BTreeSet<usize>) -> Ve
 }
 
 /// What the most aggressive cut does not compute again though backward needs it.
-pub(super) fn banned_for_good(values: &[Value]) -> Vec<bool> {
+pub(super) fn never_recomputed(values: &[Value]) -> Vec<bool> {
     let users = users(values);
     let distances = distances(values, &users);
-    let banned = banned(values, &users, Bans::AGGRESSIVE, &BTreeSet::new());
+    let banned = banned(values, &users, MinCutOptions::AGGRESSIVE, &BTreeSet::new());
     let needed = distances.iter().map(|&distance| distance < FAR);
     banned
         .iter()
@@ -134,7 +138,7 @@ fn fusible(made: &Value, used: &Value) -> bool {
 fn banned(
     values: &[Value],
     users: &[Vec<usize>],
-    bans: Bans,
+    options: MinCutOptions,
     spared: &BTreeSet<usize>,
 ) -> Vec<bool> {
     let mut banned: Vec<bool> = values
@@ -142,19 +146,19 @@ fn banned(
         .map(|value| {
             let read = value.inputs.iter().filter_map(|&input| values.get(input));
             let input_bytes: u64 = read.map(|input| input.bytes).fold(0, u64::saturating_add);
-            let by_kind = if bans.unlisted {
+            let by_kind = if options.unlisted {
                 !value.recomputable
             } else {
-                value.heavy
+                value.never_recompute
             };
             !value.outside
                 && !spared.contains(&value.operation)
                 && (by_kind
-                    || (bans.materialised && value.read_whole)
+                    || (options.materialized && value.must_materialize)
                     || value.bytes.saturating_mul(4) < input_bytes)
         })
         .collect();
-    if !bans.far {
+    if !options.far {
         return banned;
     }
     for (i, value) in values.iter().enumerate() {
@@ -192,7 +196,7 @@ fn first_unfusible(values: &[Value], users: &[Vec<usize>], from: &[usize], last:
 /// The distance of what backward does not need.
 const FAR: i32 = 1_000_000_000;
 
-/// How many values lie between each and backward.
+/// The distance of each value from backward.
 fn distances(values: &[Value], users: &[Vec<usize>]) -> Vec<i32> {
     let mut distances = vec![FAR; values.len()];
     for i in (0..values.len()).rev() {
@@ -311,7 +315,7 @@ mod tests {
 
     #[track_caller]
     fn check(values: Vec<Value>, expected: &[usize]) {
-        let kept = kept(&values, Bans::DEFAULT, &BTreeSet::new());
+        let kept = saved_values(&values, MinCutOptions::DEFAULT, &BTreeSet::new());
         let found: Vec<usize> = (0..kept.len()).filter(|&place| kept[place]).collect();
         assert_eq!(found, expected);
     }
@@ -339,7 +343,7 @@ mod tests {
         };
         let read = Value {
             saved: true,
-            read_whole: true,
+            must_materialize: true,
             ..made(100, &[0])
         };
         check(vec![input, read], &[0, 1]);
@@ -360,10 +364,10 @@ mod tests {
     }
 
     #[test]
-    fn checkpointed_values_are_computed_again_from_what_goes_in() {
+    fn checkpointed_values_are_recomputed_from_the_inputs() {
         let product = Value {
             recomputable: false,
-            again: true,
+            must_recompute: true,
             saved: true,
             ..made(8, &[0])
         };

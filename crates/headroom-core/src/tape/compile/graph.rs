@@ -4,19 +4,41 @@
 use std::collections::BTreeMap;
 
 use super::cut::Value;
-use crate::tape::Core;
 
 #[derive(Clone, Copy)]
-pub(super) struct Made {
+pub(in crate::tape) struct Made {
     pub storage: u32,
     pub ordinal: usize,
     pub bytes: u64,
     pub op: &'static str,
 }
 
+/// An operation that is complete: what it made of what it read.
+pub(in crate::tape) struct Operation<'a> {
+    pub made: &'a [Made],
+    pub reads: &'a [u32],
+    /// A library's kernel ran it.
+    pub external: bool,
+    pub flops: f64,
+    /// A checkpoint around it computes it again.
+    pub recompute: bool,
+}
+
+/// How a node of backward is compiled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::tape) enum Compiled {
+    /// It is not compiled.
+    #[default]
+    Not,
+    /// A generated kernel runs it, together with its neighbours.
+    Fused,
+    /// A kernel of a library runs it.
+    External,
+}
+
 /// The graph of a region as it is traced.
 #[derive(Default)]
-pub(super) struct Graph {
+pub(in crate::tape) struct Graph {
     pub values: Vec<Value>,
     /// The place of each storage's value.
     pub places: BTreeMap<u32, usize>,
@@ -29,7 +51,7 @@ pub(super) struct Graph {
 }
 
 /// What a region keeps.
-pub(super) struct Plan {
+pub(in crate::tape) struct Plan {
     /// Whether a storage is kept, by the order in which they are made.
     pub kept: Vec<bool>,
     /// What each saved tensor is computed from.
@@ -37,7 +59,7 @@ pub(super) struct Plan {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Origin {
+pub(in crate::tape) enum Origin {
     Made(usize),
     Outside(u32),
 }
@@ -59,11 +81,11 @@ const RANDOM_OPS: [&str; 2] = ["dropout_mask", "bernoulli"];
 const GENERATED_FROM: usize = 1 << 24;
 
 impl Graph {
-    pub fn place(&mut self, core: &Core, storage: u32) -> usize {
+    pub fn place(&mut self, storage: u32, bytes_of: &dyn Fn(u32) -> u64) -> usize {
         if let Some(&place) = self.places.get(&storage) {
             return place;
         }
-        let bytes = core.bytes_of(storage);
+        let bytes = bytes_of(storage);
         self.values.push(Value {
             bytes,
             outside: true,
@@ -75,17 +97,18 @@ impl Graph {
     }
 
     /// An operation is complete: reductions first, which its larger results are computed from.
-    pub fn complete(
-        &mut self,
-        core: &Core,
-        made: &[Made],
-        reads: &[u32],
-        (external, flops): (bool, f64),
-    ) {
+    pub fn complete(&mut self, operation: &Operation, bytes_of: &dyn Fn(u32) -> u64) {
+        let &Operation {
+            made,
+            reads,
+            external,
+            flops,
+            recompute,
+        } = operation;
         self.operations += 1;
         let operation = self.operations;
-        let again = core.checkpoints();
-        let inputs: Vec<usize> = reads.iter().map(|&read| self.place(core, read)).collect();
+        let reads = reads.iter();
+        let inputs: Vec<usize> = reads.map(|&read| self.place(read, bytes_of)).collect();
         let largest = made.iter().map(|made| made.bytes).max().unwrap_or(0);
         let (small, large): (Vec<&Made>, Vec<&Made>) = made
             .iter()
@@ -107,9 +130,9 @@ impl Graph {
             self.values.push(Value {
                 bytes: made.bytes,
                 inputs,
-                again,
+                must_recompute: recompute,
                 recomputable: !external && !KEPT_OPS.contains(&made.op),
-                heavy: external || RANDOM_OPS.contains(&made.op),
+                never_recompute: external || RANDOM_OPS.contains(&made.op),
                 // Values of one kernel of a library go together; a generated one can be divided.
                 operation: if external {
                     operation
@@ -122,8 +145,8 @@ impl Graph {
         }
     }
 
-    pub fn plan(self, core: &Core, made: usize, budget: f64) -> Plan {
-        let cut = core.cut(&self.values, budget);
+    /// The plan of a cut; `made` counts the region's storages.
+    pub fn plan(self, cut: &[bool], made: usize) -> Plan {
         let is_kept = |place: usize| cut.get(place).copied().unwrap_or(false);
         let mut kept = vec![false; made];
         let mut origins: Vec<Option<Origin>> = vec![None; self.values.len()];
@@ -164,10 +187,10 @@ impl Graph {
     /// The kept values and inputs that a value is computed from.
     fn origins_of(&self, place: usize, origins: &[Option<Origin>]) -> Vec<Origin> {
         let mut found = std::collections::BTreeSet::new();
-        let mut seen = std::collections::BTreeSet::new();
+        let mut visited = std::collections::BTreeSet::new();
         let mut open = vec![place];
         while let Some(place) = open.pop() {
-            if !seen.insert(place) {
+            if !visited.insert(place) {
                 continue;
             }
             match origins.get(place).copied().flatten() {

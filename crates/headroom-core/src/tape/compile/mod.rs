@@ -1,8 +1,8 @@
 //! `torch.compile`: a region of the program is traced as a graph, what it saves for backward is the smallest cut of that graph
-//! (`cut`), and chains of element-wise operations become one kernel, so that what lies between them never has memory.
+//! (`cut`), and chains of element-wise operations become one kernel, so that their intermediates never have memory.
 //!
 //! The region runs twice. First it is traced: operations only note what they read and make. Then it runs with the cut known:
-//! a value that a generated kernel makes is *put off* until a kernel that is not generated reads it, and holds what it is
+//! a value that a generated kernel makes is *deferred* until a kernel that is not generated reads it, and holds what it is
 //! computed from until then. Inductor writes such a value over an input of the same size that nothing else needs
 //! (`buf = input; del input  # reuse` in its code).
 
@@ -18,22 +18,20 @@ mod saved;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
+use super::core::{Pass, Region, StorageRef};
 use super::layout::Shared;
 use super::{
     Backward, Category, Core, DType, GradientEdge, Layout, Stream, Tape, Tensor, borrowing, grads,
 };
-use graph::{Origin, Plan};
-use region::Pass;
+use graph::Origin;
 
-pub(in crate::tape) use put_off::{Held, PutOff};
+pub(in crate::tape) use graph::{Compiled, Graph, Made, Plan};
 pub(in crate::tape) use recent::Cuts;
-pub(in crate::tape) use region::{Compiled, Region};
-pub(in crate::tape) use saved::{Packed, Remade};
 
 impl Tape {
     /// Whether a compiled region runs.
     pub fn compiles(&self) -> bool {
-        self.0.region.borrow().is_some()
+        self.0.compiler.region.borrow().is_some()
     }
 
     /// Runs a region as `torch.compile` does: the outputs of a traced graph, without what is between its kernels.
@@ -65,10 +63,11 @@ impl Tape {
     fn compiled_with(
         &self,
         body: &dyn Fn() -> Vec<Tensor>,
-        again: bool,
+        recompute_all: bool,
         budget: f64,
     ) -> Vec<Tensor> {
-        let idle = self.0.left_out.get() || self.0.stopped.get() || self.declaring();
+        let idle =
+            self.0.ambient.shapes_only.get() || self.0.ambient.stopped.get() || self.declaring();
         if idle || self.compiles() {
             return body();
         }
@@ -82,31 +81,31 @@ impl Tape {
             Origin::Outside(storage) => Some(*storage),
             Origin::Made(_) => None,
         });
-        self.0.leaving.borrow_mut().extend(outside);
+        self.0.compiler.escaping.borrow_mut().extend(outside);
         let Some(plan) = plans.pop_front() else {
             return body();
         };
-        let outer = self.0.region.replace(Some(Region {
+        let outer = self.0.compiler.region.replace(Some(Region {
             run: Pass::Run {
                 plan,
                 next: plans,
                 live: BTreeMap::new(),
-                again,
+                recompute_all,
             },
             ..Region::default()
         }));
         let outputs = body();
         for output in &outputs {
-            output.realise();
+            output.allocate_deferred();
         }
-        let region = self.0.region.replace(outer);
+        let region = self.0.compiler.region.replace(outer);
         let later = match &region {
             Some(Region {
                 run:
                     Pass::Run {
                         plan,
                         live,
-                        again: true,
+                        recompute_all: true,
                         ..
                     },
                 kept_storages,
@@ -128,35 +127,36 @@ impl Tape {
     /// The region as graphs, and what of them is kept.
     fn trace_region(&self, body: &dyn Fn() -> Vec<Tensor>, budget: f64) -> Vec<Plan> {
         let core = &self.0;
-        let outer = core.region.replace(Some(Region {
+        core.compiler.is_used.set(true);
+        let outer = core.compiler.region.replace(Some(Region {
             budget,
             ..Region::default()
         }));
-        let kernels = core.kernels_left_out.replace(true);
-        let sequence = core.sequence.get();
-        let hooks = core.hooks.take();
+        let kernels = core.recorder.skips_kernels.replace(true);
+        let sequence = core.autograd.sequence.get();
+        let hooks = core.autograd.hooks.take();
         self.in_inner_graph(|| drop(body()));
-        core.hooks.replace(hooks);
-        core.sequence.set(sequence);
-        core.kernels_left_out.set(kernels);
-        let traced = core.region.replace(outer).unwrap_or_default();
+        core.autograd.hooks.replace(hooks);
+        core.autograd.sequence.set(sequence);
+        core.recorder.skips_kernels.set(kernels);
+        let traced = core.compiler.region.replace(outer).unwrap_or_default();
         let mut plans = traced.traced;
         if let Pass::Trace(graph) = traced.run {
-            plans.push(graph.plan(core, traced.made, budget));
+            plans.push(core.plan(graph, traced.made, budget));
         }
         plans
     }
 
     /// Outputs of the compiled function. A floating output whose gradient nobody makes gets zeros for it
     /// (`set_materialize_grads` of the autograd function that calls the compiled backward).
-    fn leave_region(&self, outputs: Vec<Tensor>, later: Vec<(Rc<Held>, u64)>) -> Vec<Tensor> {
+    fn leave_region(&self, outputs: Vec<Tensor>, later: Vec<(Rc<StorageRef>, u64)>) -> Vec<Tensor> {
         let mut outputs = outputs.into_iter();
         let Some(first) = outputs.next() else {
             return Vec::new();
         };
         let others: Vec<Tensor> = outputs.collect();
         let leaves = |output: &Tensor| {
-            let mut leaving = self.0.leaving.borrow_mut();
+            let mut leaving = self.0.compiler.escaping.borrow_mut();
             output
                 .storage_id()
                 .is_some_and(|storage| leaving.insert(storage))
@@ -180,7 +180,7 @@ impl Tape {
                     held.storage.set(made);
                 }
                 for (edge, layout, dtype) in &waiting {
-                    let zeros = tape.given_zeros(layout.layout, *dtype);
+                    let zeros = tape.zero_gradient(layout.layout, *dtype);
                     edge.wait_with(zeros);
                 }
                 grads([Some(g.clone())])
@@ -191,14 +191,23 @@ impl Tape {
     }
 
     /// Zeros as a gradient that a compiled graph is given.
-    fn given_zeros(&self, layout: Layout, dtype: DType) -> Tensor {
+    fn zero_gradient(&self, layout: Layout, dtype: DType) -> Tensor {
         let zeros = self.apart(|| self.empty_as("zeros", layout, dtype));
-        self.0.leaving.borrow_mut().extend(zeros.storage_id());
+        self.0
+            .compiler
+            .escaping
+            .borrow_mut()
+            .extend(zeros.storage_id());
         zeros
     }
 }
 
 impl Core {
+    fn plan(&self, graph: Graph, made: usize, budget: f64) -> Plan {
+        let cut = self.compiler.cuts.borrow_mut().of(&graph.values, budget);
+        graph.plan(&cut, made)
+    }
+
     pub(in crate::tape::compile) fn bytes_of(&self, storage: u32) -> u64 {
         let trace = self.trace.borrow();
         trace

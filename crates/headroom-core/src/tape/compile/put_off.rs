@@ -1,20 +1,13 @@
-//! Values of generated kernels: put off until a kernel that is not generated reads them, and never made where none does.
+//! Fused (Inductor) values: materialized only when a non-generated kernel reads them.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::graph::Made;
+use crate::tape::core::StorageRef;
 use crate::tape::{Core, Event, Tape, Tensor};
 
-/// Keeps a storage alive.
-pub(in crate::tape) struct Held {
-    core: Rc<Core>,
-    /// None before backward has made it.
-    pub(super) storage: Cell<Option<u32>>,
-}
-
-impl Held {
+impl StorageRef {
     pub(super) fn of(core: &Rc<Core>, storage: u32) -> Rc<Self> {
         core.hold(Some(storage));
         Rc::new(Self {
@@ -32,63 +25,68 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for StorageRef {
     fn drop(&mut self) {
         self.core.release(self.storage.get());
     }
 }
 
-/// What values that are put off are computed from, by their storages.
-pub(in crate::tape) type PutOff = BTreeMap<u32, Vec<Rc<Held>>>;
-
 impl Core {
-    /// The last holder of a storage is gone: whether it never had memory.
-    pub(in crate::tape) fn never_made(&self, storage: u32) -> bool {
-        let sources = self.put_off_values.borrow_mut().remove(&storage);
+    /// Whether a storage whose last holder is dropped never had memory.
+    pub(in crate::tape) fn is_unallocated(&self, storage: u32) -> bool {
+        let sources = self.compiler.deferred_values.borrow_mut().remove(&storage);
         sources.is_some()
     }
 
     /// What a value is computed from, where it has no memory, or itself.
-    pub(super) fn sources_of(self: &Rc<Self>, storage: u32) -> Vec<Rc<Held>> {
-        let put_off = self.put_off_values.borrow().get(&storage).cloned();
-        put_off.unwrap_or_else(|| vec![Held::of(self, storage)])
+    pub(super) fn sources_of(self: &Rc<Self>, storage: u32) -> Vec<Rc<StorageRef>> {
+        let put_off = self
+            .compiler
+            .deferred_values
+            .borrow()
+            .get(&storage)
+            .cloned();
+        put_off.unwrap_or_else(|| vec![StorageRef::of(self, storage)])
     }
 
     /// A fused kernel reads these.
-    pub(in crate::tape) fn note_sources(&self, sources: &[Rc<Held>]) {
-        if let Some(reads) = &mut *self.fused.borrow_mut() {
+    pub(in crate::tape) fn note_sources(&self, sources: &[Rc<StorageRef>]) {
+        if let Some(reads) = &mut *self.compiler.fused.borrow_mut() {
             reads.extend(sources.iter().cloned());
         }
     }
 
     /// A fused kernel reads a tensor.
     pub(in crate::tape) fn note_read(self: &Rc<Self>, tensor: &Tensor) {
+        if !self.compiler.is_used.get() {
+            return;
+        }
         let Some(storage) = tensor.storage_id() else {
             return;
         };
-        if self.fused.borrow().is_some() {
+        if self.compiler.fused.borrow().is_some() {
             let sources = self.sources_of(storage);
             self.note_sources(&sources);
         }
     }
 
-    /// Gives a value memory that was put off.
-    fn realise(self: &Rc<Self>, storage: u32) {
+    /// Gives a value memory that was deferred.
+    fn allocate_deferred(self: &Rc<Self>, storage: u32) {
         if self.traces() {
             return;
         }
-        let Some(mut sources) = self.put_off_values.borrow_mut().remove(&storage) else {
+        let Some(mut sources) = self.compiler.deferred_values.borrow_mut().remove(&storage) else {
             return;
         };
         let bytes = self.bytes_of(storage);
-        let free = |source: &Rc<Held>| {
+        let free = |source: &Rc<StorageRef>| {
             let trace = self.trace.borrow();
             let Some(storage) = source.storage.get() else {
                 return false;
             };
             let of = trace.storages.get(storage as usize);
             Rc::strong_count(source) == 1
-                && !self.leaving.borrow().contains(&storage)
+                && !self.compiler.escaping.borrow().contains(&storage)
                 && of.is_some_and(|of| of.holders == 1 && of.bytes == bytes)
         };
         if let Some(place) = sources.iter().position(free) {
@@ -104,23 +102,28 @@ impl Core {
     /// Inductor times a kernel in the first step, each time after it has swept the level-2 cache (`InductorBenchmarker` in
     /// torch/_inductor/runtime/benchmarking.py).
     fn tune(self: &Rc<Self>) {
-        let first = self.machine.tunes && self.step.get() == 0;
-        if first && self.region.borrow().is_none() {
+        let first = self.machine.tunes && self.ambient.step.get() == 0;
+        if first && self.compiler.region.borrow().is_none() {
             let tape = Tape(self.clone());
             tape.apart(|| tape.workspace("benchmark", self.machine.level2_cache()));
         }
     }
 
-    /// Values that are put off hold what they are computed from.
+    /// Values that are deferred hold what they are computed from.
     pub(super) fn computed_from(self: &Rc<Self>, made: &[Made], reads: &[u32]) {
         let own = |read: &u32| made.iter().any(|made| made.storage == *read);
-        let sources: Vec<Rc<Held>> = reads
+        let sources: Vec<Rc<StorageRef>> = reads
             .iter()
             .filter(|read| !own(read))
             .flat_map(|&read| self.sources_of(read))
             .collect();
         for made in made {
-            if let Some(of) = self.put_off_values.borrow_mut().get_mut(&made.storage) {
+            if let Some(of) = self
+                .compiler
+                .deferred_values
+                .borrow_mut()
+                .get_mut(&made.storage)
+            {
                 of.extend(sources.iter().cloned());
             }
         }
@@ -129,23 +132,26 @@ impl Core {
 
 impl Tensor {
     /// A kernel that is not generated reads these tensors: they need memory, and so does what it makes.
-    pub(in crate::tape) fn read_whole(tensors: &[&Tensor]) {
+    pub(in crate::tape) fn materialize(tensors: &[&Tensor]) {
         let Some(core) = tensors.first().map(|tensor| tensor.core()) else {
             return;
         };
-        if core.region.borrow().is_none() {
+        if !core.compiler.is_used.get() || core.compiler.region.borrow().is_none() {
             return;
         }
         for tensor in tensors {
-            tensor.realise();
+            tensor.allocate_deferred();
         }
-        if let Some(region) = &mut *core.region.borrow_mut() {
+        if let Some(region) = &mut *core.compiler.region.borrow_mut() {
             region.external = true;
         }
     }
 
-    pub(in crate::tape) fn is_put_off(&self) -> bool {
-        let put_off = self.core().put_off_values.borrow();
+    pub(in crate::tape) fn is_deferred(&self) -> bool {
+        if !self.core().compiler.is_used.get() {
+            return false;
+        }
+        let put_off = self.core().compiler.deferred_values.borrow();
         self.storage_id()
             .is_some_and(|storage| put_off.contains_key(&storage))
     }
@@ -156,18 +162,21 @@ impl Tensor {
         let storages = [self.storage_id(), other.storage_id()];
         let sources = storages.into_iter().flatten();
         let sources = sources.flat_map(|read| core.sources_of(read)).collect();
-        let outer = core.fused.replace(Some(sources));
+        let outer = core.compiler.fused.replace(Some(sources));
         let sum = self.plus(&other);
         drop((self, other));
-        let read = core.fused.replace(outer);
+        let read = core.compiler.fused.replace(outer);
         drop(read);
         sum
     }
 
-    /// Gives it memory, if that was put off.
-    pub(in crate::tape) fn realise(&self) {
-        if let Some(storage) = self.storage_id() {
-            self.core().realise(storage);
+    /// Gives it memory, if that was deferred.
+    pub(in crate::tape) fn allocate_deferred(&self) {
+        if let Some(storage) = self
+            .storage_id()
+            .filter(|_| self.core().compiler.is_used.get())
+        {
+            self.core().allocate_deferred(storage);
         }
     }
 }
@@ -175,9 +184,9 @@ impl Tensor {
 impl Tape {
     /// Runs `body`, a part of a node of backward, in a kernel of its own: what it makes has memory at once.
     pub(in crate::tape) fn apart<T>(&self, body: impl FnOnce() -> T) -> T {
-        let fused = self.0.fused.take();
+        let fused = self.0.compiler.fused.take();
         let made = body();
-        self.0.fused.replace(fused);
+        self.0.compiler.fused.replace(fused);
         made
     }
 }

@@ -5,9 +5,8 @@ use std::rc::Rc;
 
 use super::budget;
 use super::cut::Value;
-use crate::tape::Core;
 
-/// The cuts of recent graphs: layers that are alike, and passes, have the same.
+/// The cuts of recent graphs: equal layers and passes have the same.
 #[derive(Default)]
 pub(in crate::tape) struct Cuts(VecDeque<Cut>);
 
@@ -18,13 +17,13 @@ struct Cut {
     kept: Rc<[bool]>,
 }
 
-impl Core {
+impl Cuts {
     /// Which values of a graph are kept.
-    pub(super) fn cut(&self, values: &[Value], budget: f64) -> Rc<[bool]> {
+    pub(super) fn of(&mut self, values: &[Value], budget: f64) -> Rc<[bool]> {
         const RECENT: usize = 4;
-        /// Larger graphs are of whole models, and are not kept here for their memory.
+        /// Larger graphs, of whole models, are not kept, to save memory.
         const MOST_VALUES: usize = 1 << 14;
-        let Cuts(cuts) = &mut *self.cuts.borrow_mut();
+        let Self(cuts) = self;
         let mut recent = cuts.iter();
         let known =
             recent.find(|cut| cut.budget.to_bits() == budget.to_bits() && *cut.values == *values);

@@ -1,72 +1,12 @@
 //! The region that runs: what its operations read and make, in the order in which they do.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-use super::graph::{Graph, Made, Plan};
-use super::put_off::Held;
+use super::graph::{Compiled, Made, Operation};
+use crate::tape::core::Pass;
 use crate::tape::{Backward, Core, DType, Grads, Tensor};
 
-/// The region that runs.
-#[derive(Default)]
-pub(in crate::tape) struct Region {
-    /// How many storages it has made so far.
-    pub(super) made: usize,
-    /// How many tensors it has saved.
-    pub(super) saved: usize,
-    /// Storages made since the last operation was complete.
-    pub(super) open: Vec<Made>,
-    /// What the operation under way reads.
-    pub(super) reads: Vec<u32>,
-    /// A library's kernel runs the operation under way.
-    pub(super) external: bool,
-    /// The next storage is of a generated kernel.
-    pub(super) generated: bool,
-    pub(super) run: Pass,
-    /// Of the graphs before a break.
-    pub(super) traced: Vec<Plan>,
-    /// The latest casts: equal ones are one (`fx_graph_cse`).
-    pub(super) casts: VecDeque<(u32, Tensor)>,
-    /// The storages of kept values.
-    pub(super) kept_storages: BTreeMap<usize, u32>,
-    /// The work of the operation under way.
-    pub(super) flops: f64,
-    /// The share of what the cut for speed keeps that may be kept.
-    pub(super) budget: f64,
-}
-
-pub(super) enum Pass {
-    Trace(Graph),
-    Run {
-        plan: Rc<Plan>,
-        /// Of the graphs after a break.
-        next: VecDeque<Rc<Plan>>,
-        /// The kept values so far, by their ordinals.
-        live: BTreeMap<usize, Rc<Held>>,
-        /// Nothing is kept: backward makes all of it again, first of all.
-        again: bool,
-    },
-}
-
-impl Default for Pass {
-    fn default() -> Self {
-        Self::Trace(Graph::default())
-    }
-}
-
-/// What stands for a node of a compiled region's backward.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::tape) enum Compiled {
-    /// It is not compiled.
-    #[default]
-    Not,
-    /// A generated kernel runs it, together with its neighbours.
-    Fused,
-    /// A kernel of a library runs it.
-    External,
-}
-
-/// Operations that Inductor generates, besides those that announce themselves; all others are taken for a library's.
+/// Operations that Inductor generates, besides those that call `generates`; all others count as a library's.
 const GENERATED: [&str; 22] = [
     "arange",
     "avg_pool2d",
@@ -94,13 +34,16 @@ const GENERATED: [&str; 22] = [
 
 impl Core {
     /// Whether the storage that is being made has no memory yet.
-    pub(in crate::tape) fn puts_off(&self, storage: u32, bytes: u64, op: &'static str) -> bool {
-        if let Some(reads) = &*self.fused.borrow() {
+    pub(in crate::tape) fn defers(&self, storage: u32, bytes: u64, op: &'static str) -> bool {
+        if let Some(reads) = &*self.compiler.fused.borrow() {
             let sources = reads.clone();
-            self.put_off_values.borrow_mut().insert(storage, sources);
+            self.compiler
+                .deferred_values
+                .borrow_mut()
+                .insert(storage, sources);
             return true;
         }
-        let mut region = self.region.borrow_mut();
+        let mut region = self.compiler.region.borrow_mut();
         let Some(region) = region.as_mut() else {
             return false;
         };
@@ -117,33 +60,47 @@ impl Core {
         });
         let waits = match &region.run {
             Pass::Trace(_) => true,
-            Pass::Run { plan, again, .. } => {
-                !region.external && (*again || !plan.kept.get(ordinal).copied().unwrap_or(false))
+            Pass::Run {
+                plan,
+                recompute_all,
+                ..
+            } => {
+                !region.external
+                    && (*recompute_all || !plan.kept.get(ordinal).copied().unwrap_or(false))
             }
         };
         if waits {
-            self.put_off_values.borrow_mut().insert(storage, Vec::new());
+            self.compiler
+                .deferred_values
+                .borrow_mut()
+                .insert(storage, Vec::new());
         }
         waits
     }
 
-    /// A kernel of the operation under way does so much.
-    pub(in crate::tape) fn works(&self, flops: f64) {
-        if let Some(region) = &mut *self.region.borrow_mut() {
+    /// Adds the work of one kernel of the current operation.
+    pub(in crate::tape) fn add_flops(&self, flops: f64) {
+        if !self.compiler.is_used.get() {
+            return;
+        }
+        if let Some(region) = &mut *self.compiler.region.borrow_mut() {
             region.flops += flops;
         }
     }
 
     /// The storage made next is that of an element-wise kernel or a reduction.
     pub(in crate::tape) fn generates(&self) {
-        if let Some(region) = &mut *self.region.borrow_mut() {
+        if let Some(region) = &mut *self.compiler.region.borrow_mut() {
             region.generated = true;
         }
     }
 
     /// The operation under way reads these; returns whether a library's kernel runs it.
     pub(in crate::tape) fn begin_operation(self: &Rc<Self>, inputs: &[&Tensor]) -> Compiled {
-        let mut region = self.region.borrow_mut();
+        if !self.compiler.is_used.get() {
+            return Compiled::Not;
+        }
+        let mut region = self.compiler.region.borrow_mut();
         let Some(region) = region.as_mut() else {
             return Compiled::Not;
         };
@@ -158,7 +115,10 @@ impl Core {
     }
 
     pub(in crate::tape) fn end_operation(self: &Rc<Self>) {
-        let mut taken = self.region.borrow_mut();
+        if !self.compiler.is_used.get() {
+            return;
+        }
+        let mut taken = self.compiler.region.borrow_mut();
         let Some(region) = taken.as_mut() else {
             return;
         };
@@ -167,15 +127,27 @@ impl Core {
         let external = std::mem::take(&mut region.external);
         let flops = std::mem::take(&mut region.flops);
         match &mut region.run {
-            Pass::Trace(graph) => graph.complete(self, &made, &reads, (external, flops)),
+            Pass::Trace(graph) => {
+                let operation = Operation {
+                    made: &made,
+                    reads: &reads,
+                    external,
+                    flops,
+                    recompute: self.checkpoints(),
+                };
+                graph.complete(&operation, &|storage| self.bytes_of(storage));
+            }
             Pass::Run {
-                plan, live, again, ..
+                plan,
+                live,
+                recompute_all,
+                ..
             } => {
                 for made in &made {
                     if plan.kept.get(made.ordinal) == Some(&true) {
                         region.kept_storages.insert(made.ordinal, made.storage);
                         live.entry(made.ordinal)
-                            .or_insert_with(|| self.held(made, *again));
+                            .or_insert_with(|| self.held(made, *recompute_all));
                     }
                 }
                 drop(taken);
@@ -185,11 +157,15 @@ impl Core {
     }
 
     /// An element-wise kernel makes one value of others, perhaps outside of what has a history.
-    pub(in crate::tape) fn made_of(self: &Rc<Self>, inputs: &[&Tensor]) {
-        if self.region.borrow().is_none() {
+    pub(in crate::tape) fn fused_from(self: &Rc<Self>, inputs: &[&Tensor]) {
+        if !self.compiler.is_used.get() {
+            return;
+        }
+        if self.compiler.region.borrow().is_none() {
             return;
         }
         let external = self
+            .compiler
             .region
             .borrow()
             .as_ref()
@@ -200,7 +176,7 @@ impl Core {
         }
     }
 
-    /// Runs a node of backward: what a generated kernel makes is put off.
+    /// Runs a node of backward: what a generated kernel makes is deferred.
     pub(in crate::tape) fn run_compiled(
         self: &Rc<Self>,
         compiled: Compiled,
@@ -209,22 +185,22 @@ impl Core {
     ) -> Grads {
         if compiled != Compiled::Fused {
             for gradient in incoming.iter().flatten() {
-                gradient.realise();
+                gradient.allocate_deferred();
             }
             return backward(incoming);
         }
         let reads = incoming.iter().flatten().filter_map(Tensor::storage_id);
         let sources = reads.flat_map(|read| self.sources_of(read)).collect();
-        self.fused.replace(Some(sources));
+        self.compiler.fused.replace(Some(sources));
         let outgoing = backward(incoming);
-        let read = self.fused.take();
+        let read = self.compiler.fused.take();
         drop(read);
         outgoing
     }
 
     /// Whether the region is traced, so that nothing has memory.
     pub(super) fn traces(&self) -> bool {
-        let region = self.region.borrow();
+        let region = self.compiler.region.borrow();
         matches!(
             region.as_ref().map(|region| &region.run),
             Some(Pass::Trace(_))
@@ -233,7 +209,10 @@ impl Core {
 
     /// What a new node of the graph is.
     pub(in crate::tape) fn compiled_as(&self) -> Compiled {
-        match self.region.borrow().as_ref() {
+        if !self.compiler.is_used.get() {
+            return Compiled::Not;
+        }
+        match self.compiler.region.borrow().as_ref() {
             None => Compiled::Not,
             Some(region) if region.external => Compiled::External,
             Some(_) => Compiled::Fused,
@@ -244,7 +223,10 @@ impl Core {
 impl Tensor {
     /// The same cast of this tensor a moment ago: a traced graph has equal ones once.
     pub(in crate::tape) fn cast_before(&self, dtype: DType) -> Option<Tensor> {
-        let region = self.core().region.borrow();
+        if !self.core().compiler.is_used.get() {
+            return None;
+        }
+        let region = self.core().compiler.region.borrow();
         let storage = self.storage_id()?;
         let casts = &region.as_ref()?.casts;
         let same = |(of, cast): &&(u32, Tensor)| {
@@ -254,11 +236,15 @@ impl Tensor {
     }
 
     pub(in crate::tape) fn remember_cast(&self, cast: &Tensor) {
+        if !self.core().compiler.is_used.get() {
+            return;
+        }
         const RECENT: usize = 4;
         let mut gone = None;
-        if let (Some(region), Some(storage)) =
-            (&mut *self.core().region.borrow_mut(), self.storage_id())
-            && !self.is_leaf_param()
+        if let (Some(region), Some(storage)) = (
+            &mut *self.core().compiler.region.borrow_mut(),
+            self.storage_id(),
+        ) && !self.is_leaf_param()
         {
             region.casts.push_back((storage, cast.clone()));
             if region.casts.len() > RECENT {

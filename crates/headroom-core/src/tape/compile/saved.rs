@@ -2,30 +2,23 @@
 
 use std::rc::Rc;
 
-use super::graph::{Made, Origin};
-use super::put_off::Held;
-use super::region::{Pass, Region};
+use super::graph::{Made, Operation, Origin};
+use crate::tape::core::{Pass, Region, StorageRef, Unpack};
 use crate::tape::layout::Shared;
 use crate::tape::{Core, DType, Tape, Tensor};
 
 /// A tensor saved in a compiled region that backward computes again.
-pub(in crate::tape) struct Remade {
+pub(in crate::tape) struct Recomputed {
     core: Rc<Core>,
     /// Its only source is the value itself.
     itself: bool,
     layout: Rc<Shared>,
     dtype: DType,
-    sources: Vec<Rc<Held>>,
+    sources: Vec<Rc<StorageRef>>,
 }
 
-/// What a saved tensor of a compiled region becomes.
-pub(in crate::tape) enum Packed {
-    AsItIs,
-    Remade(Remade),
-}
-
-impl Remade {
-    pub fn tensor(&self) -> Tensor {
+impl Unpack for Recomputed {
+    fn unpack(&self) -> Tensor {
         self.core.note_sources(&self.sources);
         let only = self.sources.first().and_then(|held| held.storage.get());
         if let Some(storage) = only.filter(|_| self.itself) {
@@ -33,12 +26,14 @@ impl Remade {
         }
         Tape(self.core.clone()).empty_as("recomputed", self.layout.layout, self.dtype)
     }
+}
 
+impl Recomputed {
     /// The tensor as a value that has no memory until it is read.
-    pub fn put_off(&self) -> Tensor {
-        let outer = self.core.fused.replace(Some(Vec::new()));
-        let tensor = self.tensor();
-        let read = self.core.fused.replace(outer);
+    pub fn deferred(&self) -> Tensor {
+        let outer = self.core.compiler.fused.replace(Some(Vec::new()));
+        let tensor = self.unpack();
+        let read = self.core.compiler.fused.replace(outer);
         drop(read);
         tensor
     }
@@ -46,45 +41,58 @@ impl Remade {
 
 impl Core {
     /// A tensor is saved for backward.
-    pub(in crate::tape) fn pack_compiled(self: &Rc<Self>, tensor: &Tensor) -> Packed {
-        let mut region = self.region.borrow_mut();
+    pub(in crate::tape) fn pack_compiled(self: &Rc<Self>, tensor: &Tensor) -> Option<Recomputed> {
+        if !self.compiler.is_used.get() {
+            return None;
+        }
+        let mut region = self.compiler.region.borrow_mut();
         let Some(region) = region.as_mut() else {
-            return Packed::AsItIs;
+            return None;
         };
         let Some(storage) = tensor.storage_id() else {
-            return Packed::AsItIs;
+            return None;
         };
         let place = region.saved;
         region.saved += 1;
         match &mut region.run {
             Pass::Trace(graph) => {
+                let bytes_of = |storage| self.bytes_of(storage);
                 graph.saves.push(storage);
                 let made = std::mem::take(&mut region.open);
                 let known = graph.places.contains_key(&storage);
                 if !known && made.iter().any(|made| made.storage == storage) {
-                    let kind = (region.external, region.flops);
-                    graph.complete(self, &made, &region.reads, kind);
+                    let operation = Operation {
+                        made: &made,
+                        reads: &region.reads,
+                        external: region.external,
+                        flops: region.flops,
+                        recompute: self.checkpoints(),
+                    };
+                    graph.complete(&operation, &bytes_of);
                 } else {
                     region.open = made;
                 }
-                let place = graph.place(self, storage);
+                let place = graph.place(storage, &bytes_of);
                 if let Some(value) = graph.values.get_mut(place) {
                     value.saved = true;
-                    value.read_whole |= region.external;
+                    value.must_materialize |= region.external;
                 }
-                Packed::AsItIs
+                None
             }
             Pass::Run {
-                plan, live, again, ..
+                plan,
+                live,
+                recompute_all,
+                ..
             } => {
                 let Some(sources) = plan.sources.get(place) else {
-                    return Packed::AsItIs;
+                    return None;
                 };
                 for made in &region.open {
                     if plan.kept.get(made.ordinal) == Some(&true) {
                         region.kept_storages.insert(made.ordinal, made.storage);
                         live.entry(made.ordinal)
-                            .or_insert_with(|| self.held(made, *again));
+                            .or_insert_with(|| self.held(made, *recompute_all));
                     }
                 }
                 let itself = match (
@@ -98,22 +106,22 @@ impl Core {
                     }
                     _ => false,
                 };
-                let held: Vec<Rc<Held>> = sources
+                let held: Vec<Rc<StorageRef>> = sources
                     .iter()
                     .filter_map(|origin| match origin {
                         Origin::Made(ordinal) => {
                             live.get(ordinal).map(|held| match held.storage.get() {
-                                Some(storage) => Held::of(self, storage),
+                                Some(storage) => StorageRef::of(self, storage),
                                 None => held.clone(),
                             })
                         }
-                        Origin::Outside(storage) => Some(Held::of(self, *storage)),
+                        Origin::Outside(storage) => Some(StorageRef::of(self, *storage)),
                     })
                     .collect();
-                if itself && (!*again || matches!(sources[..], [Origin::Outside(_)])) {
-                    return Packed::AsItIs;
+                if itself && (!*recompute_all || matches!(sources[..], [Origin::Outside(_)])) {
+                    return None;
                 }
-                Packed::Remade(Remade {
+                Some(Recomputed {
                     itself,
                     core: self.clone(),
                     layout: tensor.shared_layout().clone(),
@@ -130,19 +138,19 @@ impl Core {
         if let Some(Region {
             run: Pass::Trace(graph),
             ..
-        }) = &mut *self.region.borrow_mut()
+        }) = &mut *self.compiler.region.borrow_mut()
             && let Some(place) = tensor.storage_id().and_then(|of| graph.places.get(&of))
             && let Some(value) = graph.values.get_mut(*place)
         {
-            (value.read_whole, value.again) = (true, false);
+            (value.must_materialize, value.must_recompute) = (true, false);
         }
     }
 
-    pub(super) fn held(self: &Rc<Self>, made: &Made, again: bool) -> Rc<Held> {
-        if again {
-            Held::later(self)
+    pub(super) fn held(self: &Rc<Self>, made: &Made, later: bool) -> Rc<StorageRef> {
+        if later {
+            StorageRef::later(self)
         } else {
-            Held::of(self, made.storage)
+            StorageRef::of(self, made.storage)
         }
     }
 }

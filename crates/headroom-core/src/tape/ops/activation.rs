@@ -26,7 +26,7 @@ impl Tensor {
 
     /// `F.softplus(self)`; autocast runs it in fp32.
     pub fn softplus(&self) -> Tensor {
-        self.raised()
+        self.autocast_to_fp32()
             .from_input("softplus", |g, input| g.zip(input, "softplus_backward"))
     }
 

@@ -78,7 +78,7 @@ impl Tensor {
                 ])
             })
         });
-        self.zip(other, op).made_by(history)
+        self.zip(other, op).with_history(history)
     }
 
     /// `self / other` between tensors.
@@ -109,18 +109,18 @@ impl Tensor {
     }
 
     /// Multiplication by, or division by, a Python number.
-    pub fn scale(&self) -> Tensor {
+    pub fn mul_scalar(&self) -> Tensor {
         self.linear_map("mul")
     }
 
     /// `self /= number`: the same memory.
-    pub fn scale_(&self) -> Tensor {
+    pub fn div_scalar_(&self) -> Tensor {
         self.detached_edge()
             .from_op(&[self], |_| borrowing(move |g| grads([Some(g.map("div"))])))
     }
 
     /// Addition of a Python number: the gradient passes through.
-    pub fn shift(&self) -> Tensor {
+    pub fn add_scalar(&self) -> Tensor {
         self.map("add")
             .from_op(&[self], |_| consuming(|g| grads([Some(g)])))
     }

@@ -3,7 +3,7 @@
 use super::super::{Layout, Tensor, borrowing, consuming, grads};
 
 impl Tensor {
-    /// `self[..., a:b] = value`: the same memory, a new history. Backward copies the whole gradient, takes the part's
+    /// `self[..., a:b] = value`: the same memory, a new history. Backward copies the full gradient, takes the part's
     /// and leaves zeros there (`CopySlices`).
     pub fn put(&self, value: &Tensor) -> Tensor {
         let (base, part) = (self.meta(), value.meta());

@@ -1,10 +1,11 @@
 //! `scaled_dot_product_attention` with PyTorch's own choice of kernel.
 
-use super::super::checkpoint::SelectableOp;
+use super::super::core::SelectableOp;
 use super::super::{Category, Core, DType, Grads, Layout, Saved, Tape, Tensor, borrowing, grads};
+use super::flash::{flash_backward_scratch, flash_splits, saturated};
 use headroom_base::units::RoundUp;
 
-/// What stands between queries and keys.
+/// The attention mask.
 #[derive(Clone, Debug)]
 pub enum AttentionMask {
     None,
@@ -32,13 +33,13 @@ impl Tensor {
     ) -> Tensor {
         let mask = match mask {
             AttentionMask::Given(bias) if bias.dtype().is_floating() => {
-                AttentionMask::Given(bias.lowered())
+                AttentionMask::Given(bias.autocast())
             }
             other => other.clone(),
         };
-        let value = value.lowered();
-        let key = key.lowered();
-        let query = self.lowered();
+        let value = value.autocast();
+        let key = key.autocast();
+        let query = self.autocast();
         match choose(&query, &value, &mask) {
             Kernel::Flash => flash(&query, &key, &value, &mask, dropout),
             Kernel::Efficient => efficient(&query, &key, &value, &mask, dropout),
@@ -100,9 +101,9 @@ fn attention_flops(query: &Tensor, key: &Tensor, mask: &AttentionMask) -> f64 {
 
 impl Core {
     /// `torch.utils.flop_counter` counts what a causal mask leaves out.
-    fn counts_whole(&self, mask: &AttentionMask, flops: f64) {
+    fn counts_full_matrix(&self, mask: &AttentionMask, flops: f64) {
         if matches!(mask, AttentionMask::Causal) {
-            self.works(flops);
+            self.add_flops(flops);
         }
     }
 }
@@ -123,7 +124,7 @@ fn flash(
     let tape = query.tape();
     let (b, h, s) = (query.size(0), query.size(1), query.size(2));
     let flops = attention_flops(query, key, mask);
-    Tensor::read_whole(&[query, key, value]);
+    Tensor::materialize(&[query, key, value]);
     let [out, sums, seed, offset] = query.core().selective(SelectableOp::Attention, || {
         tape.kernel(
             "flash_attention",
@@ -131,7 +132,7 @@ fn flash(
             flops,
             2.0 * query.bytes() as f64 + key.bytes() as f64 + value.bytes() as f64,
         );
-        query.core().counts_whole(mask, flops);
+        query.core().counts_full_matrix(mask, flops);
         // `empty_like` of the query: the result's heads lie as the query's do (mha_fwd in flash_api.cpp).
         let layout = query.layout().preserved();
         let out = tape.empty_as("flash_attention", layout, query.dtype());
@@ -171,87 +172,6 @@ fn flash(
     })
 }
 
-/// Few queries: keys are split between blocks, whose results are joined in fp32.
-pub(super) fn flash_splits(query: &Tensor, key: &Tensor, dropout: bool) -> Option<[Tensor; 2]> {
-    let tape = query.tape();
-    let (b, h, s, d) = (query.size(0), query.size(1), query.size(2), query.size(3));
-    let splits = if dropout {
-        1
-    } else {
-        key_splits(
-            saturated([b, h, s.div_ceil(64)]),
-            key.size(2),
-            d,
-            tape.machine().multiprocessors,
-        )
-    };
-    (splits > 1).then(|| {
-        [
-            tape.empty("flash_splits", [splits, b, h, s], DType::F32),
-            tape.empty(
-                "flash_splits",
-                [splits, b, h, s, head_columns(d)],
-                DType::F32,
-            ),
-        ]
-    })
-}
-
-/// mha_bwd in flash_api.cpp: row sums and an fp32 query gradient, rounded to blocks of 128 rows, heads to 32 columns.
-pub(super) fn flash_backward_scratch(query: &Tensor, key: &Tensor) -> Vec<Tensor> {
-    let tape = query.tape();
-    let (b, h, s, d) = (query.size(0), query.size(1), query.size(2), query.size(3));
-    let (kv_heads, t, dtype) = (key.size(1), key.size(2), query.dtype());
-    let rows = s.round_up(128);
-    let scratch = |shape: [u64; 4], dtype| {
-        let t = tape.empty("flash_workspace", shape, dtype);
-        t.set_category(Category::Workspace);
-        t
-    };
-    let mut all = vec![
-        scratch([b, h, rows, 1], DType::F32),
-        scratch([b, rows, h, head_columns(d)], DType::F32),
-    ];
-    if h != kv_heads {
-        all.extend([scratch([b, t, h, d], dtype), scratch([b, t, h, d], dtype)]);
-    }
-    all
-}
-
-/// `head_size_rounded` of flash_api.cpp.
-fn head_columns(dim: u64) -> u64 {
-    dim.round_up(if dim <= 128 { 32 } else { 64 })
-}
-
-/// `num_splits_heuristic` and `set_params_splitkv` of flash_api.cpp: the fewest splits that keep at least 85 % of the best use of
-/// the multiprocessors, two blocks on each.
-fn key_splits(blocks: u64, keys: u64, dim: u64, multiprocessors: u64) -> u64 {
-    const MOST: u64 = 128;
-    let places = 2 * multiprocessors;
-    if blocks as f32 >= 0.8 * places as f32 {
-        return 1;
-    }
-    let block = match dim {
-        0..=64 => 256,
-        65..=128 => 128,
-        _ => 64,
-    };
-    let key_blocks = keys.div_ceil(block);
-    let most = MOST.min(places).min(key_blocks);
-    let differs = |n: u64| n == 1 || key_blocks.div_ceil(n) != key_blocks.div_ceil(n - 1);
-    let use_of = |n: u64| {
-        let waves = blocks.saturating_mul(n) as f32 / places as f32;
-        waves / waves.ceil()
-    };
-    let best = (1..=most)
-        .filter(|&n| differs(n))
-        .map(use_of)
-        .fold(0.0, f32::max);
-    (1..=most)
-        .find(|&n| differs(n) && use_of(n) >= 0.85 * best)
-        .unwrap_or(1)
-}
-
 fn efficient(
     query: &Tensor,
     key: &Tensor,
@@ -271,7 +191,7 @@ fn efficient(
     // A Boolean mask becomes a bias in the query's type; a bias whose rows are not aligned to sixteen bytes is padded.
     let bias = match mask {
         AttentionMask::Given(bias) => {
-            Some(bias_of(bias, dtype, t).then(|bias| bias.expand(&[b, h, s, t])))
+            Some(bias_of(bias, dtype, t).pipe(|bias| bias.expand(&[b, h, s, t])))
         }
         _ => None,
     };
@@ -279,12 +199,12 @@ fn efficient(
     let state = || (dropout <= 0.0).then(|| tape.empty("efficient_attention", [0; 0], DType::I64));
     let (seed, offset) = (state(), state());
     let flops = attention_flops(query, key, mask);
-    // `should_compute_logsumexp` in sdp_utils_cpp.h: nobody asks for the sums where nothing asks for a gradient.
+    // `should_compute_logsumexp` in sdp_utils_cpp.h: the sums are computed only if a gradient is required.
     let asked = [query, key, value]
         .iter()
         .any(|input| input.requires_grad());
-    let asked = asked && query.core().mode.get().grad;
-    Tensor::read_whole(&[query, key, value]);
+    let asked = asked && query.core().ambient.mode.get().grad;
+    Tensor::materialize(&[query, key, value]);
     let [out, sums] = query.core().selective(SelectableOp::Attention, || {
         tape.kernel(
             "efficient_attention",
@@ -292,7 +212,7 @@ fn efficient(
             flops,
             2.0 * query.bytes() as f64 + key.bytes() as f64 + value.bytes() as f64,
         );
-        query.core().counts_whole(mask, flops);
+        query.core().counts_full_matrix(mask, flops);
         let out = heads_inside(&tape, "efficient_attention", b, h, s, value_dim, dtype);
         let rows = if asked { s.round_up(32) } else { 0 };
         let sums = tape.empty("efficient_attention", [b, h, rows], DType::F32);
@@ -387,11 +307,6 @@ pub(super) fn backward_scratch(query: &Tensor, key: &Tensor, value: &Tensor) -> 
     all
 }
 
-/// The product of sizes, as large as it can be said.
-fn saturated<const N: usize>(sizes: [u64; N]) -> u64 {
-    sizes.into_iter().fold(1, u64::saturating_mul)
-}
-
 /// `workspace_size` of mem_eff_attention/kernel_backward.h: tiles in which the query gradient is summed in fp32, with a lock each,
 /// and for wide heads of 16-bit types the same for keys and values. Block sizes as in its generate_kernels.py for sm80.
 fn backward_workspace(dtype: DType, [b, h, s, t, d]: [u64; 5], value_dim: u64) -> u64 {
@@ -454,7 +369,9 @@ fn math(
     } else {
         (key.clone(), value.clone())
     };
-    let scores = query.scale().matmul(&key.transpose(-2, -1).scale());
+    let scores = query
+        .mul_scalar()
+        .matmul(&key.transpose(-2, -1).mul_scalar());
     let scores = match mask {
         AttentionMask::None => scores,
         AttentionMask::Causal => {
@@ -484,7 +401,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn backward_of_efficient_attention_takes_what_the_kernel_takes() {
+    fn backward_of_efficient_attention_allocates_as_the_kernel_does() {
         #[track_caller]
         fn check(dtype: DType, sizes: [u64; 5], expected: u64) {
             assert_eq!(backward_workspace(dtype, sizes, sizes[4]), expected);
@@ -498,18 +415,5 @@ mod tests {
         check(DType::F32, [2, 3, 500, 500, 64], 787_200);
         check(DType::F32, [2, 3, 500, 300, 80], 1_573_632);
         check(DType::F32, [2, 3, 500, 700, 256], 3_147_264);
-    }
-
-    #[test]
-    fn flash_attention_splits_keys_where_queries_are_few() {
-        #[track_caller]
-        fn check(blocks: u64, keys: u64, dim: u64, multiprocessors: u64, expected: u64) {
-            assert_eq!(key_splits(blocks, keys, dim, multiprocessors), expected);
-        }
-        // 16 heads of 128 over 512 tokens: read from the allocator of PyTorch 2.15 on sm80 and sm90.
-        check(128, 512, 128, 108, 4);
-        check(128, 512, 128, 132, 2);
-        check(512, 512, 64, 108, 1);
-        check(1, 0, 64, 108, 1);
     }
 }

@@ -1,6 +1,6 @@
 //! Batch norm in training: cuDNN's kernels and PyTorch's own.
 
-use super::super::kernels::{Carries, Reduction, aligned};
+use super::super::kernels::{Accumulator, Reduction, aligned};
 use super::super::{DType, Grads, Layout, Needs, Saved, Tape, Tensor, borrowing, grads};
 use super::conv::suggests_channels_last;
 
@@ -142,7 +142,7 @@ fn general_statistics(input: &Tensor) -> Reduction {
         innermost: input.layout().innermost() != Some(1),
         flat: false,
         dtype: input.dtype(),
-        carries: Carries::Moments,
+        accumulator: Accumulator::Moments,
         aligned: aligned(input.layout()),
     }
 }

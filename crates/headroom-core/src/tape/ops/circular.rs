@@ -71,12 +71,12 @@ impl Tensor {
         let mut layout = Layout::contiguous(shape);
         let apart: Vec<u64> = layout.strides.iter().map(|step| 2 * step).collect();
         layout.strides = Dims::new(&apart);
-        let seen = complex.as_strided(layout);
-        match seen.storage_id() {
+        let reals = complex.as_strided(layout);
+        match reals.storage_id() {
             Some(storage) => {
-                Tensor::of_storage(seen.core(), seen.shared_layout(), storage, DType::F32)
+                Tensor::of_storage(reals.core(), reals.shared_layout(), storage, DType::F32)
             }
-            None => seen.without_memory(DType::F32),
+            None => reals.without_memory(DType::F32),
         }
     }
 }

@@ -128,19 +128,19 @@ impl Tensor {
     /// Input and weight are saved whatever needs a gradient (derivatives.yaml: `convolution`). Each cuDNN plan claims
     /// the workspace the machine states.
     pub fn convolution(&self, weight: &Tensor, bias: Option<&Tensor>, conv: Conv) -> Tensor {
-        let bias = bias.map(Tensor::lowered);
-        let weight = weight.lowered();
-        let input = self.lowered();
+        let bias = bias.map(Tensor::autocast);
+        let weight = weight.autocast();
+        let input = self.autocast();
         let plan = Plan::new(&input, &weight, conv);
         let mut inputs = vec![&input, &weight];
         inputs.extend(bias.as_ref());
-        Tensor::read_whole(&inputs);
+        Tensor::materialize(&inputs);
         let history = Tensor::history(&inputs, |needs| {
             let needs = [needs.input(0), needs.input(1), needs.input(2)];
             let kept = [input.save(), weight.save()];
             borrowing(move |g| plan.backward(&kept, needs, g))
         });
-        plan.forward(&input, &weight).made_by(history)
+        plan.forward(&input, &weight).with_history(history)
     }
 }
 
@@ -301,7 +301,7 @@ impl Tensor {
     /// `self.contiguous(memory_format)`, without history.
     pub(in crate::tape) fn contiguous_in(&self, channels_last: bool) -> Tensor {
         let wanted = format(channels_last, *self.shape());
-        if self.layout().lies_like(&wanted) {
+        if self.layout().same_memory_order(&wanted) {
             self.clone()
         } else {
             self.copied("contiguous", wanted)

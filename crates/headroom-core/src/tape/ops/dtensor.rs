@@ -1,11 +1,11 @@
 //! What `DTensor` does where it lays a tensor out anew over a group of GPUs: collectives and the copies around them
 //! (torch/distributed/tensor/placement_types.py, torch/distributed/_functional_collectives.py).
 
-use super::super::checkpoint::SelectableOp;
+use super::super::core::SelectableOp;
 use super::super::{Layout, Tensor, borrowing, consuming, grads};
 
 impl Tensor {
-    /// `Partial` to `Replicate`: an all-reduce into a new tensor. The gradient is whole already.
+    /// `Partial` to `Replicate`: an all-reduce into a new tensor. The gradient is complete already.
     pub fn all_reduce(&self) -> Tensor {
         self.summed_over_group()
             .from_op(&[self], |_| consuming(|g| grads([Some(g)])))
@@ -35,7 +35,7 @@ impl Tensor {
             .summed_out_of_place()
     }
 
-    /// The same where what follows is local and its gradient whole: each GPU copies its part.
+    /// The same where what follows is local and its gradient complete: each GPU copies its part.
     pub fn all_gather_replicated(&self, group: u64, dim: isize) -> Tensor {
         let part = *self.shape();
         self.gathered_from_group(group, dim).from_op(&[self], |_| {
@@ -79,7 +79,7 @@ impl Tensor {
         if before <= 1 {
             return gathered;
         }
-        gathered.then(|gathered| gathered.copied("cat", Layout::contiguous(whole)))
+        gathered.pipe(|gathered| gathered.copied("cat", Layout::contiguous(whole)))
     }
 
     /// `reduce_scatter_single`: parts of any dimension but the first are put one after the other before.
@@ -101,7 +101,7 @@ impl Tensor {
     }
 
     /// Rows of a table of which this GPU has a part (`MaskPartial`): ids of other rows are masked. `rows` are those of the whole
-    /// table, of which the gradient is whole on each GPU.
+    /// table, of which the gradient is complete on each GPU.
     pub fn embedding_part(&self, indices: &Tensor, rows: u64) -> Tensor {
         let masked = Self::masked_indices(indices);
         let found = self.embedding_of(indices, rows);

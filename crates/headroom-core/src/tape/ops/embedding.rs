@@ -3,7 +3,7 @@
 use super::super::{DType, Dims, Tape, Tensor, borrowing, grads};
 
 impl Tensor {
-    /// `F.embedding(indices, self)`: saves the indices; the gradient is a whole table.
+    /// `F.embedding(indices, self)`: saves the indices; the gradient is a full table.
     pub fn embedding(&self, indices: &Tensor) -> Tensor {
         self.embedding_of(indices, self.size(0))
     }
@@ -20,7 +20,7 @@ impl Tensor {
         [own, outside]
     }
 
-    /// The same with a gradient of so many rows.
+    /// The same with a gradient of this many rows.
     pub(super) fn embedding_of(&self, indices: &Tensor, rows: u64) -> Tensor {
         let tape = self.tape();
         let table = self.shape().with(0, rows);
@@ -145,7 +145,7 @@ mod tests {
     use super::radix_sort_workspace;
 
     #[test]
-    fn sorting_takes_what_cub_takes() {
+    fn sorting_allocates_as_cub_does() {
         #[track_caller]
         fn check(count: u64, rows: u64, expected: u64) {
             assert_eq!(radix_sort_workspace(count, rows), expected);

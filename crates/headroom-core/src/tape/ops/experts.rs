@@ -52,7 +52,8 @@ impl Tensor {
                 grads([Some(out)])
             })
         });
-        tape.empty("index", shape, self.dtype()).made_by(history)
+        tape.empty("index", shape, self.dtype())
+            .with_history(history)
     }
 
     /// The same by `count` indices on the host, which are copied to the device forth and back.
@@ -70,7 +71,7 @@ impl Tensor {
         let shape = whole.with(0, count);
         let out = self.tape().empty("index", shape, self.dtype());
         drop(places);
-        out.made_by(history)
+        out.with_history(history)
     }
 
     /// `self[..., [n], ...]`: one slice of a dimension by a list of one index, which is copied to the device.
@@ -92,7 +93,7 @@ impl Tensor {
             })
         });
         tape.empty("index", whole.with(at, 1), self.dtype())
-            .made_by(history)
+            .with_history(history)
     }
 
     /// `all_to_all_single_autograd` of rows, as many to each GPU: the gradient goes the same way back.
@@ -159,7 +160,8 @@ impl Tensor {
             })
         });
         tape.kernel("grouped_mm", dtype, flops, moved);
-        tape.empty("grouped_mm", [count, n], dtype).made_by(history)
+        tape.empty("grouped_mm", [count, n], dtype)
+            .with_history(history)
     }
 
     /// `self /= other`: the quotient's gradient for `other` needs what was there before, so it is cloned first.

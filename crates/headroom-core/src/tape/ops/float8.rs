@@ -4,15 +4,15 @@
 use super::super::{DType, Saved, Tensor, borrowing, consuming, grads};
 
 impl Tensor {
-    /// `matmul_with_hp_or_float8_args` with scales of whole tensors: input, weight and gradient are cast for each product.
+    /// `matmul_with_hp_or_float8_args` with scales of full tensors: input, weight and gradient are cast for each product.
     pub fn linear_float8(&self, weight: &Tensor, bias: Option<&Tensor>) -> Tensor {
-        let weight = weight.lowered();
-        let input = self.lowered().flattened();
+        let weight = weight.autocast();
+        let input = self.autocast().flattened();
         let (rows, width, out) = (input.size(0), input.size(-1), weight.size(0));
         let dims = *self.shape();
         let cast = input.cast_to_float8();
         let cast_weight = weight.tape().no_grad(|| weight.detach().cast_to_float8());
-        Tensor::read_whole(&[&cast, &cast_weight]);
+        Tensor::materialize(&[&cast, &cast_weight]);
         let product = scaled_product(&input, [rows, width, out]);
         drop(cast_weight);
         let product = product.from_op(&[&cast, &weight], |needs| {
@@ -40,7 +40,7 @@ impl Tensor {
         let last = dims.len().saturating_sub(1);
         let product = product.view(&dims.with(last, out));
         match bias {
-            Some(bias) => product.then(|product| product.add(&bias.lowered())),
+            Some(bias) => product.pipe(|product| product.add(&bias.autocast())),
             None => product,
         }
     }

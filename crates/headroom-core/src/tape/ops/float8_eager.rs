@@ -62,7 +62,7 @@ impl Tensor {
                 let high = recipe == Float8::RowwiseWithHighGradient;
                 let casts = (
                     g.to_float8(scales(rows)),
-                    // Rows are scaled with one scale for the whole weight under this recipe.
+                    // Rows are scaled with one scale for the full weight under this recipe.
                     weight
                         .detach()
                         .to_float8(if high { 1 } else { scales(width) }),
@@ -87,13 +87,13 @@ impl Tensor {
         match bias {
             Some(bias) => {
                 let bias = bias.to(product.dtype());
-                product.then(|product| product.add(&bias))
+                product.pipe(|product| product.add(&bias))
             }
             None => product,
         }
     }
 
-    /// `hp_tensor_to_float8_dynamic` with so many scales: the bytes, and the scales.
+    /// `hp_tensor_to_float8_dynamic` with this many scales: the bytes, and the scales.
     fn to_float8(&self, scales: u64) -> [Tensor; 2] {
         let tape = self.tape();
         let small = |op, dtype| {

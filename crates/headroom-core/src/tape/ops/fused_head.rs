@@ -57,7 +57,7 @@ impl<'a> Side<'a> {
         self.weight.size(0).div_ceil(COLUMNS).min(2)
     }
 
-    /// The products of so many passes over all tiles, for the time they take.
+    /// The products of this many passes over all tiles, for the time they take.
     fn multiplied(&self, passes: f64) {
         let [n, h] = [self.rows.size(0), self.rows.size(1)].map(|size| size as f64);
         let vocabulary = self.weight.size(0) as f64;
@@ -102,7 +102,7 @@ impl Sums {
 
 impl Tensor {
     /// `ChunkedLogProbFunction` of TRL (trl/kernels/chunked_logprob.py): of rows `[N, H]` and a head `[V, H]` the logarithm of
-    /// each target's probability, and the entropy beside it. Backward projects every tile again.
+    /// each target's probability, and the entropy alongside it. Backward projects every tile again.
     pub fn linear_log_probs(&self, weight: &Tensor, targets: &Tensor) -> [Tensor; 2] {
         let tape = self.tape();
         let n = self.size(0);

@@ -3,7 +3,7 @@
 use super::super::{Saved, Tensor, borrowing, grads};
 
 impl Tensor {
-    /// `torch.gather(self, dim, index)`: saves both, though of itself only the shape is used; the gradient is scattered into zeros of the whole shape, which
+    /// `torch.gather(self, dim, index)`: saves both, though of itself only the shape is used; the gradient is scattered into zeros of the full shape, which
     /// for an expanded tensor is the expanded one (`gather_backward` in FunctionsManual.cpp).
     pub fn gather(&self, index: &Tensor) -> Tensor {
         let (whole, dtype) = (*self.shape(), self.dtype());

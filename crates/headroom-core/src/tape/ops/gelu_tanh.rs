@@ -16,7 +16,7 @@ impl Tensor {
 
     /// `GeLUFunction` of Megatron-Core: a bias is added first; its gradient goes to both.
     pub fn bias_gelu_saving_input(&self, bias: &Tensor) -> Tensor {
-        let out = bias.zip(self, "add").then(gelu);
+        let out = bias.zip(self, "add").pipe(gelu);
         let meta = bias.meta();
         out.from_op(&[self, bias], |_| {
             let kept = [self, bias].map(Tensor::save);
@@ -35,31 +35,31 @@ impl Tensor {
 /// `x * 0.5 * (1.0 + torch.tanh(0.79788456 * x * (1 + 0.044715 * x * x)))`.
 fn gelu(x: &Tensor) -> Tensor {
     let half = x.map("mul");
-    let sum = tanh(x).then(|tanh| tanh.map("add"));
+    let sum = tanh(x).pipe(|tanh| tanh.map("add"));
     half.zip(&sum, "mul")
 }
 
 /// `torch.tanh(0.79788456 * x * (1 + 0.044715 * x * x))`.
 fn tanh(x: &Tensor) -> Tensor {
     let outer = x.map("mul");
-    let cubic = x.map("mul").then(|cubic| cubic.zip(x, "mul"));
-    let inner = cubic.then(|cubic| cubic.map("add"));
-    let product = inner.then(|inner| outer.zip(inner, "mul"));
+    let cubic = x.map("mul").pipe(|cubic| cubic.zip(x, "mul"));
+    let inner = cubic.pipe(|cubic| cubic.map("add"));
+    let product = inner.pipe(|inner| outer.zip(inner, "mul"));
     drop(outer);
-    product.then(|product| product.map("tanh"))
+    product.pipe(|product| product.map("tanh"))
 }
 
 fn gradient(x: &Tensor, g: &Tensor) -> Tensor {
     let tanh = tanh(x);
     let half = x.map("mul");
-    let rest = tanh.zip(&tanh, "mul").then(|square| square.map("rsub"));
-    let slope = x.map("mul").then(|scaled| scaled.zip(x, "mul"));
-    let slope = slope.then(|slope| slope.map("add"));
+    let rest = tanh.zip(&tanh, "mul").pipe(|square| square.map("rsub"));
+    let slope = x.map("mul").pipe(|scaled| scaled.zip(x, "mul"));
+    let slope = slope.pipe(|slope| slope.map("add"));
     let product = rest.zip(&slope, "mul");
     drop((rest, slope));
     let left = half.zip(&product, "mul");
     drop((half, product));
-    let right = tanh.map("add").then(|sum| sum.map("mul"));
+    let right = tanh.map("add").pipe(|sum| sum.map("mul"));
     let factor = left.zip(&right, "add");
     drop((left, right));
     factor.zip(g, "mul")

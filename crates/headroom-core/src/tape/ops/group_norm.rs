@@ -6,9 +6,9 @@ use super::conv::suggests_channels_last;
 impl Tensor {
     /// `F.group_norm(self, groups, weight, bias)`: saves the input and two numbers a group. Autocast runs it in fp32.
     pub fn group_norm(&self, groups: u64, weight: &Tensor, bias: &Tensor) -> Tensor {
-        let bias = bias.raised();
-        let weight = weight.raised();
-        let input = self.raised();
+        let bias = bias.autocast_to_fp32();
+        let weight = weight.autocast_to_fp32();
+        let input = self.autocast_to_fp32();
         let tape = input.tape();
         let channels_last = suggests_channels_last(&input);
         let dense = input.contiguous_in(channels_last);

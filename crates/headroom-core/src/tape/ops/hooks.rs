@@ -3,7 +3,7 @@
 use super::super::Tensor;
 
 impl Tensor {
-    /// The same tensors as outputs of a function that does nothing but run `hook` in backward, once gradients have come to all
+    /// The same tensors as outputs of a function that does nothing but run `hook` in backward, once gradients have arrived at all
     /// of them that need one (`RegisterPostBackwardFunction` of FSDP, and tensors' own `register_hook`).
     pub fn hooked(tensors: Vec<Self>, hook: impl FnOnce() + 'static) -> Vec<Self> {
         let inputs: Vec<&Self> = tensors.iter().collect();

@@ -23,7 +23,7 @@ impl Tensor {
         })
     }
 
-    /// `self[rows, columns]` with one index each a row: saves the indices; the gradient is put into zeros of the whole shape.
+    /// `self[rows, columns]` with one index each a row: saves the indices; the gradient is put into zeros of the full shape.
     pub fn picked(&self, rows: &Tensor, columns: &Tensor) -> Tensor {
         let tape = self.tape();
         let (whole, dtype) = (*self.shape(), self.dtype());
@@ -42,7 +42,7 @@ impl Tensor {
         })
     }
 
-    /// `self[indices]`: whole rows; the gradient is put into zeros of the whole shape.
+    /// `self[indices]`: full rows; the gradient is put into zeros of the full shape.
     pub fn rows(&self, indices: &Tensor) -> Tensor {
         let tape = self.tape();
         let (whole, dtype) = (*self.shape(), self.dtype());
@@ -98,7 +98,7 @@ impl Tensor {
             self.clone()
         };
         if copies {
-            out = out.then(|zeros| zeros.constant("index_copy", zeros.shape(), dtype));
+            out = out.pipe(|zeros| zeros.constant("index_copy", zeros.shape(), dtype));
         }
         out.from_op(&[&source], |_| {
             let kept = source.save();
@@ -111,7 +111,7 @@ impl Tensor {
         })
     }
 
-    /// `self.index_copy(0, index, rows)` of a frozen table: a whole copy. The rows are saved, for their shape.
+    /// `self.index_copy(0, index, rows)` of a frozen table: a full copy. The rows are saved, for their shape.
     pub fn with_rows(&self, rows: &Tensor) -> Tensor {
         let out = self.copied("index_copy", Layout::contiguous(*self.shape()));
         let shape = *rows.shape();
@@ -134,7 +134,7 @@ impl Tensor {
         })
     }
 
-    /// `self[:, indices]` of a table: saves the indices; the gradient is put into zeros of the whole shape.
+    /// `self[:, indices]` of a table: saves the indices; the gradient is put into zeros of the full shape.
     pub fn columns(&self, indices: &Tensor) -> Tensor {
         let tape = self.tape();
         let (whole, dtype) = (*self.shape(), self.dtype());
@@ -177,7 +177,7 @@ impl Tensor {
 }
 
 /// The scratch memory of `index_put_` with accumulation (`index_put_with_sort_kernel` in Indexing.cu): indices are sorted to
-/// sum equal ones in order, of so many there may be.
+/// sum equal ones in order.
 pub(super) fn summed_by_index(gradient: &Tensor, indices: &Tensor, different: u64) {
     let index = || indices.constant("index_put", &[indices.numel()], DType::I64);
     let linear = index();

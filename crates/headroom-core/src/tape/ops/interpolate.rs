@@ -6,7 +6,7 @@ use super::conv::suggests_channels_last;
 impl Tensor {
     /// `F.interpolate(self, size)` of an image, nearest, bilinear or bicubic: saves nothing. Autocast runs it in fp32.
     pub fn interpolate(&self, height: u64, width: u64) -> Tensor {
-        let input = self.raised();
+        let input = self.autocast_to_fp32();
         let from = *input.shape();
         let channels_last = suggests_channels_last(&input);
         let layout = move |shape| {

@@ -4,7 +4,7 @@ use super::super::{DType, Saved, Tensor, borrowing, consuming, grads};
 
 impl Tensor {
     /// `LigerRMSNormFunction` (rms_norm.py): saves its input and one fp32 number a row; the gradient is written over
-    /// the one that comes in, and the weight's is summed over one row for each multiprocessor.
+    /// the one that arrives, and the weight's is summed over one row for each multiprocessor.
     pub fn rms_norm_liger(&self, weight: &Tensor) -> Tensor {
         self.rms_norm_liger_in(weight, true)
     }
@@ -22,7 +22,7 @@ impl Tensor {
             let kept = [input.save(), weight.save(), deviations.save()];
             consuming(move |g| {
                 let unpacked = kept.map(|kept| kept.unpack());
-                let g = g.then(Tensor::contiguous);
+                let g = g.pipe(Tensor::contiguous);
                 let tape = g.tape();
                 let new = (!in_place).then(|| tape.empty("zeros_like", *g.shape(), g.dtype()));
                 let for_weight = needs_weight.then(|| {
@@ -110,8 +110,8 @@ impl Tensor {
                 if round > 0 {
                     logits = part(low);
                 }
-                logits = logits.then(|_| part(DType::F32));
-                logits = logits.then(|_| part(low));
+                logits = logits.pipe(|_| part(DType::F32));
+                logits = logits.pipe(|_| part(low));
                 gradient = Some(part(low));
             }
         }
@@ -127,7 +127,7 @@ impl Tensor {
             ];
             borrowing(move |_| {
                 let one = kept.each_ref().map(|kept| kept.as_ref().map(Saved::unpack));
-                // Once the node has let go of what it saved, the gradients have their memory for themselves.
+                // Once the node has freed what it saved, the gradients have their memory for themselves.
                 let given = |g: Tensor| g.shaped(*g.layout());
                 one.into_iter().map(|g| g.map(given)).collect()
             })

@@ -33,7 +33,7 @@ impl Tensor {
     /// `torch.logsumexp(self, dim)`: largest values, differences and their exponentials, and their sum
     /// (`logsumexp_out_impl` in ReduceOps.cpp).
     pub fn logsumexp_over(&self, dim: usize) -> Tensor {
-        let input = self.raised();
+        let input = self.autocast_to_fp32();
         let tape = input.tape();
         let shape = input.shape().removed(dim);
         let result = tape.empty("logsumexp", shape, input.dtype());
@@ -56,8 +56,8 @@ impl Tensor {
         })
     }
 
-    /// `self[mask]` of `[B, S, H]` with a Boolean mask `[B, S]` of which so many places are true: whole rows. The mask is saved;
-    /// the gradient is put into zeros of the whole shape.
+    /// `self[mask]` of `[B, S, H]` with a Boolean mask `[B, S]` of which this many places are true: whole rows. The mask is saved;
+    /// the gradient is put into zeros of the full shape.
     pub fn rows_where(&self, mask: &Tensor, count: u64) -> Tensor {
         let tape = self.tape();
         let (whole, dtype) = (*self.shape(), self.dtype());
@@ -91,8 +91,9 @@ impl Tensor {
 
     /// `F.logsigmoid(self)`; saves its input, and a buffer of nothing on a GPU.
     pub fn log_sigmoid(&self) -> Tensor {
-        self.raised().from_input("log_sigmoid", |g, input| {
-            g.zip(input, "log_sigmoid_backward")
-        })
+        self.autocast_to_fp32()
+            .from_input("log_sigmoid", |g, input| {
+                g.zip(input, "log_sigmoid_backward")
+            })
     }
 }

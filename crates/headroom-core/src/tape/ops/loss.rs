@@ -1,33 +1,27 @@
 //! Losses.
 
-use super::super::kernels::{Carries, Reduction};
+use super::super::kernels::{Accumulator, Reduction};
 use super::super::{Layout, Saved, Tensor, borrowing, grads};
 
 impl Tensor {
     /// `F.cross_entropy(self, target)` with class indices: `log_softmax` in its own type, then `nll_loss`,
     /// which autocast runs in fp32.
     pub fn cross_entropy(&self, target: &Tensor) -> Tensor {
-        let logs = self.log_softmax_as_is().then(Tensor::raised);
-        let tape = logs.tape();
-        let loss = tape.empty("nll_loss", [0; 0], logs.dtype());
-        let total_weight = tape.empty("nll_loss", [0; 0], logs.dtype());
-        loss.from_op(&[&logs], |_| {
-            let kept = [logs.save(), target.save(), total_weight.save()];
-            borrowing(move |_| {
-                let logs = kept[0].unpack();
-                grads([Some(logs.map("nll_loss_backward"))])
-            })
-        })
+        let logs = self.log_softmax_as_is().pipe(Tensor::autocast_to_fp32);
+        logs.nll_loss(target, &[])
     }
 
     /// `F.nll_loss(self, target, reduction="none")` of logarithms: a number a row.
     pub fn nll_loss_unreduced(&self, target: &Tensor) -> Tensor {
-        let logs = self.raised();
-        let tape = logs.tape();
-        let loss = tape.empty("nll_loss", [target.numel()], logs.dtype());
-        let total_weight = tape.empty("nll_loss", [0; 0], logs.dtype());
-        loss.from_op(&[&logs], |_| {
-            let kept = [logs.save(), target.save(), total_weight.save()];
+        self.autocast_to_fp32().nll_loss(target, &[target.numel()])
+    }
+
+    fn nll_loss(&self, target: &Tensor, shape: &[u64]) -> Tensor {
+        let tape = self.tape();
+        let loss = tape.empty("nll_loss", shape, self.dtype());
+        let total_weight = tape.empty("nll_loss", [0; 0], self.dtype());
+        loss.from_op(&[self], |_| {
+            let kept = [self.save(), target.save(), total_weight.save()];
             borrowing(move |_| {
                 let logs = kept[0].unpack();
                 grads([Some(logs.map("nll_loss_backward"))])
@@ -37,7 +31,7 @@ impl Tensor {
 
     /// `F.mse_loss(self, target)`.
     pub fn mse_loss(&self, target: &Tensor) -> Tensor {
-        let (a, b) = (self.raised(), target.raised());
+        let (a, b) = (self.autocast_to_fp32(), target.autocast_to_fp32());
         // The result is made as large as the inputs and shrunk to a number: its memory stays.
         let loss = a.zip(&b, "mse_loss").resized();
         let difference = a.zip(&b, "mse_loss");
@@ -47,7 +41,7 @@ impl Tensor {
             innermost: true,
             flat: true,
             dtype: a.dtype(),
-            carries: Carries::Value,
+            accumulator: Accumulator::Value,
             aligned: 4,
         });
         drop(difference);
@@ -64,7 +58,7 @@ impl Tensor {
 
     /// `F.binary_cross_entropy_with_logits(self, target)`.
     pub fn bce_with_logits(&self, target: &Tensor) -> Tensor {
-        let (a, b) = (self.raised(), target.raised());
+        let (a, b) = (self.autocast_to_fp32(), target.autocast_to_fp32());
         // (1 - t) * x - log_sigmoid(x), the product and the difference in place (Loss.cpp).
         let log = a.map("log_sigmoid");
         let sum = b.map("rsub");

@@ -45,7 +45,7 @@ impl Tensor {
                 let mask = tape.empty("mask", [logs.size(0)], DType::Bool);
                 let own = tape.empty("sub", [logs.size(0)], DType::I64);
                 let factor = row_of(&logs);
-                let product = logs.map("exp").then(|powers| powers.map("mul"));
+                let product = logs.map("exp").pipe(|powers| powers.map("mul"));
                 let sum = picked.zip(&product, "add");
                 drop((product, factor, own, mask, picked, index));
                 grads([Some(sum)])

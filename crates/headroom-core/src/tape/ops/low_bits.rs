@@ -101,7 +101,7 @@ impl Tensor {
                     let whole = ternary.empty_like("to", g.dtype());
                     let product = g.product_of("linear", rows, out, width, false);
                     drop(whole);
-                    product.then(|product| product.map("mul")).view(&dims)
+                    product.pipe(|product| product.map("mul")).view(&dims)
                 });
                 let for_weight = needs[1].then(|| {
                     let whole = bytes.empty_like("mul", g.dtype());
@@ -208,7 +208,7 @@ impl Tensor {
         with_bias(product, bias)
     }
 
-    /// `quantize_int8_rowwise` with so many rows: bytes, and a scale of each row.
+    /// `quantize_int8_rowwise` with this many rows: bytes, and a scale of each row.
     fn by_rows(&self, rows: u64) -> [Tensor; 2] {
         let tape = self.tape();
         let size = self.empty_like("abs", self.dtype());
@@ -326,7 +326,7 @@ fn with_bias(product: Tensor, bias: Option<&Tensor>) -> Tensor {
     match bias {
         Some(bias) => {
             let bias = bias.to(product.dtype());
-            product.then(|product| product.add(&bias))
+            product.pipe(|product| product.add(&bias))
         }
         None => product,
     }

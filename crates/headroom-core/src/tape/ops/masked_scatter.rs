@@ -20,7 +20,7 @@ impl Tensor {
                 let mask = mask.unpack();
                 let for_self = needs[0].then(|| g.zip_to(&mask, "masked_fill", dtype));
                 let for_source = needs[1].then(|| {
-                    // The mask is made whole to be counted and read.
+                    // The mask is materialized to be counted and read.
                     let whole = g.tape().empty("masked_select", shape, DType::Bool);
                     let count = g.tape().empty("masked_select", [0; 0], DType::I32);
                     let elements = whole.numel();

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::super::checkpoint::SelectableOp;
+use super::super::core::SelectableOp;
 use super::super::{Dims, Layout, Saved, Tensor, borrowing, broadcast, grads};
 
 impl Tensor {
@@ -11,11 +11,11 @@ impl Tensor {
     /// Saves the input where the weight needs a gradient and the weight where the input does (derivatives.yaml: `addmm`, `mm`).
     pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Tensor {
         // Arguments are cast from the last to the first: C++ evaluates them so on the compilers PyTorch is built with.
-        let bias = bias.map(Tensor::lowered);
-        let weight = weight.lowered();
+        let bias = bias.map(Tensor::autocast);
+        let weight = weight.autocast();
         let out = weight.size(0);
-        let input = self.lowered();
-        // Rows that do not lie together are multiplied first; the bias is added in place (`linear` in Linear.cpp).
+        let input = self.autocast();
+        // Rows that are not adjacent are multiplied first; the bias is added in place (`linear` in Linear.cpp).
         let scattered = input.shape().len() > 2 && !input.is_contiguous();
         // Without a bias in the product the transposed weight's node is older than that of the flattened input: it runs after it.
         let weight = if (bias.is_none() || scattered) && weight.requires_grad() {
@@ -30,7 +30,7 @@ impl Tensor {
                     .unfolded(&weight, true)
                     .unwrap_or_else(|| affine(&input, &weight, None, out));
                 match bias {
-                    Some(bias) => product.then(|product| product.add_(&bias)),
+                    Some(bias) => product.pipe(|product| product.add_(&bias)),
                     None => product,
                 }
             }
@@ -39,14 +39,14 @@ impl Tensor {
 
     /// `torch.matmul(self, weight)` with a weight of `[in, out]`.
     pub fn matmul_by(&self, weight: &Tensor) -> Tensor {
-        let weight = weight.lowered();
-        let input = self.lowered();
+        let weight = weight.autocast();
+        let input = self.autocast();
         input
             .unfolded(&weight, false)
             .unwrap_or_else(|| affine(&input, &weight, None, weight.size(1)))
     }
 
-    /// Rows that do not lie one after the other are not joined where that spares a copy and no gradient of the weight
+    /// Rows that are not adjacent are not joined where that spares a copy and no gradient of the weight
     /// would be made for each of them (`should_fold` in LinearAlgebra.cpp): the product with the weight, or its transpose.
     fn unfolded(&self, weight: &Tensor, transposed: bool) -> Option<Tensor> {
         let flat = [self.numel() / self.size(-1).max(1), self.size(-1)];
@@ -65,10 +65,10 @@ impl Tensor {
 
     /// `torch.addmm(bias, self, weight)` with a weight of `[in, out]`: the `Conv1D` of GPT-2.
     pub fn addmm(&self, weight: &Tensor, bias: &Tensor) -> Tensor {
-        let weight = weight.lowered();
-        let input = self.lowered();
+        let weight = weight.autocast();
+        let input = self.autocast();
         let out = weight.size(1);
-        affine(&input, &weight, Some(&bias.lowered()), out)
+        affine(&input, &weight, Some(&bias.autocast()), out)
     }
 
     /// All leading dimensions as one: a view, or a copy where the layout allows none.
@@ -108,8 +108,8 @@ impl Tensor {
 
     /// `torch.matmul` of tensors with three dimensions or more: a batched product of their last two.
     pub fn matmul(&self, other: &Tensor) -> Tensor {
-        let other = other.lowered();
-        let this = self.lowered();
+        let other = other.autocast();
+        let this = self.autocast();
         let lead = |t: &Tensor| Dims::new(&t.shape()[..t.shape().len().saturating_sub(2)]);
         let batch = broadcast(&lead(&this), &lead(&other));
         let (n, k, m) = (this.size(-2), this.size(-1), other.size(-1));
@@ -127,10 +127,10 @@ impl Tensor {
 
     /// `torch.bmm`.
     pub fn bmm(&self, other: &Tensor) -> Tensor {
-        let other = other.lowered();
-        let this = self.lowered();
+        let other = other.autocast();
+        let this = self.autocast();
         let (b, n, k, m) = (this.size(0), this.size(1), this.size(2), other.size(2));
-        Tensor::read_whole(&[&this, &other]);
+        Tensor::materialize(&[&this, &other]);
         this.batched_product(b, n, k, m)
             .from_op(&[&this, &other], |needs| {
                 let kept_other = needs.input(0).then(|| other.save());
@@ -148,11 +148,11 @@ impl Tensor {
     /// `bias.baddbmm(self, other, alpha=..)` with a bias that has no gradient: it is copied into the result before the
     /// product, and the gradients are multiplied by the factor.
     pub fn baddbmm(&self, other: &Tensor, bias: &Tensor) -> Tensor {
-        let other = other.lowered();
-        let this = self.lowered();
-        let _bias = bias.lowered();
+        let other = other.autocast();
+        let this = self.autocast();
+        let _bias = bias.autocast();
         let (b, n, k, m) = (this.size(0), this.size(1), this.size(2), other.size(2));
-        Tensor::read_whole(&[&this, &other]);
+        Tensor::materialize(&[&this, &other]);
         this.batched_product(b, n, k, m)
             .from_op(&[&this, &other], |needs| {
                 let kept_other = needs.input(0).then(|| other.save());
@@ -160,7 +160,7 @@ impl Tensor {
                 borrowing(move |g| {
                     let (this, other) =
                         (unpacked(kept_this.as_ref()), unpacked(kept_other.as_ref()));
-                    let scaled = |product: Tensor| product.then(|product| product.map("mul"));
+                    let scaled = |product: Tensor| product.pipe(|product| product.map("mul"));
                     let for_this = other
                         .as_ref()
                         .map(|_| scaled(g.batched_product(b, n, m, k)));
@@ -195,7 +195,7 @@ fn affine(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, out: u64) -> T
     let bias_meta = bias.map(Tensor::meta);
     let mut inputs: SmallVec<[&Tensor; 3]> = SmallVec::from_slice(&[&rows, weight]);
     inputs.extend(bias);
-    Tensor::read_whole(&inputs);
+    Tensor::materialize(&inputs);
     let history = Tensor::history(&inputs, |needs| {
         let kept_weight = needs.input(0).then(|| weight.save());
         let kept_rows = needs.input(1).then(|| rows.save());
@@ -205,13 +205,13 @@ fn affine(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, out: u64) -> T
             rows.core().reached_from_weight(2);
         }
         borrowing(move |g| {
-            if in_parts && g.tape().puts_off_weights() {
+            if in_parts && g.tape().defers_weight_gradients() {
                 let weight = unpacked(kept_weight.as_ref());
                 let for_rows = weight
                     .as_ref()
                     .map(|_| g.product_of("linear", n, m, k, false));
                 let held = g.clone();
-                g.tape().put_off(move || {
+                g.tape().defer_weight_gradients(move || {
                     let rows = unpacked(kept_rows.as_ref());
                     let product =
                         held.product_of("linear", weight_shape.0, n, weight_shape.1, false);
@@ -267,7 +267,7 @@ fn affine(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, out: u64) -> T
         let [product] = rows.core().selective(SelectableOp::Product, || [product()]);
         product
     };
-    let out = product.made_by(history);
+    let out = product.with_history(history);
     let shape = *input.shape();
     out.view(&shape.with(shape.len().saturating_sub(1), m))
 }

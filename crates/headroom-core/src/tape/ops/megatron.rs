@@ -57,7 +57,7 @@ pub enum WeightGradient {
 pub struct EmptyGradients(Rc<RefCell<Vec<Tensor>>>);
 
 impl EmptyGradients {
-    /// Those of a weight are made in its first forward, before the first backward asks for them: equal layers are then alike.
+    /// Those of a weight are made in its first forward, before the first backward needs them, so that equal layers do the same.
     fn ask(&self, weight: &Tensor, dtype: DType) {
         let tape = weight.tape();
         if tape.declaring() {
@@ -218,7 +218,7 @@ impl Tensor {
     /// `WeightedSwiGLUFunction`: the same, each row times its expert's weight `[R, 1]`, whose gradient is summed.
     pub fn weighted_swiglu_saving_input(&self, weights: &Tensor) -> Tensor {
         let tape = self.tape();
-        let out = tape.no_grad(|| self.swiglu().then(|product| product.zip(weights, "mul")));
+        let out = tape.no_grad(|| self.swiglu().pipe(|product| product.zip(weights, "mul")));
         out.from_op(&[self, weights], |_| {
             let kept = [self, weights].map(Tensor::save);
             borrowing(move |g| {
@@ -227,8 +227,8 @@ impl Tensor {
                 let weighted = g.zip(&weights, "mul");
                 let for_input = swiglu_backward(&weighted, &gate, &up);
                 drop(weighted);
-                let product = input.swiglu().then(|product| product.zip(g, "mul"));
-                let sum = product.then(|product| product.map_to_shape("sum", weights.shape()));
+                let product = input.swiglu().pipe(|product| product.zip(g, "mul"));
+                let sum = product.pipe(|product| product.map_to_shape("sum", weights.shape()));
                 drop((gate, up, input, weights));
                 grads([Some(for_input), Some(sum)])
             })
@@ -243,7 +243,7 @@ impl Tensor {
 
     fn swiglu(&self) -> Tensor {
         let (gate, up) = self.halves();
-        gate.map("silu").then(|gate| gate.zip(&up, "mul"))
+        gate.map("silu").pipe(|gate| gate.zip(&up, "mul"))
     }
 
     /// A result of another shape, such as sums over rows.
@@ -253,7 +253,7 @@ impl Tensor {
         tape.empty(op, shape, self.dtype())
     }
 
-    /// `index_add_` of rows into zeros of so many: the gradient is picked by the same index.
+    /// `index_add_` of rows into zeros with this many rows: the gradient is picked by the same index.
     pub fn rows_added_into(&self, index: &Tensor, rows: u64) -> Tensor {
         let own = *self.shape();
         let whole = own.with(0, rows);
@@ -369,14 +369,14 @@ impl Tensor {
 
 /// `swiglu_back`: the gradients of gate and up, side by side.
 fn swiglu_backward(g: &Tensor, gate: &Tensor, up: &Tensor) -> Tensor {
-    let mut first = gate.map("sigmoid").then(|sigmoid| g.zip(sigmoid, "mul"));
-    let mut factor = gate.map("sigmoid").then(|sigmoid| sigmoid.map("rsub"));
+    let mut first = gate.map("sigmoid").pipe(|sigmoid| g.zip(sigmoid, "mul"));
+    let mut factor = gate.map("sigmoid").pipe(|sigmoid| sigmoid.map("rsub"));
     factor = gate.zip(&factor, "mul");
     factor = factor.map("add");
     first = first.zip(&factor, "mul");
     drop(factor);
     first = first.zip(up, "mul");
-    let second = gate.map("silu").then(|gate| g.zip(gate, "mul"));
+    let second = gate.map("silu").pipe(|gate| g.zip(gate, "mul"));
     let both = Tensor::cat(&first, &[&second], -1);
     drop((first, second));
     both

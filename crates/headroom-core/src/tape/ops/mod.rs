@@ -17,6 +17,7 @@ mod dtensor;
 mod embedding;
 mod experts;
 mod fill;
+mod flash;
 mod float8;
 mod float8_eager;
 mod fused_head;
@@ -92,7 +93,7 @@ impl Tensor {
         let summed = if alike {
             self
         } else {
-            self.then(|whole| whole.sum_to(*meta.shape()))
+            self.pipe(|whole| whole.sum_to(*meta.shape()))
         };
         if summed.dtype() == meta.dtype {
             summed

@@ -7,9 +7,9 @@ use super::super::{DType, Grads, Saved, Tensor, borrowing, grads};
 impl Tensor {
     /// `F.layer_norm` over the last dimension: saves the input and two fp32 numbers a row. Autocast runs it in fp32.
     pub fn layer_norm(&self, weight: Option<&Tensor>, bias: Option<&Tensor>) -> Tensor {
-        let bias = bias.map(Tensor::raised);
-        let weight = weight.map(Tensor::raised);
-        let input = self.raised();
+        let bias = bias.map(Tensor::autocast_to_fp32);
+        let weight = weight.map(Tensor::autocast_to_fp32);
+        let input = self.autocast_to_fp32();
         // The kernel works on a contiguous copy, autograd saves the input itself.
         let dense = input.contiguous_in(false);
         let tape = input.tape();
@@ -67,8 +67,8 @@ impl Tensor {
 
     /// `F.rms_norm` with a weight: one kernel, which saves its input and a number a row. Autocast runs it in fp32.
     pub fn fused_rms_norm(&self, weight: &Tensor) -> Tensor {
-        let weight = weight.raised();
-        let input = self.raised();
+        let weight = weight.autocast_to_fp32();
+        let input = self.autocast_to_fp32();
         let rows = input.shape().with(input.shape().len().saturating_sub(1), 1);
         let dense = input.contiguous_in(false);
         let out = dense.map("rms_norm");
@@ -85,11 +85,11 @@ impl Tensor {
             }
             borrowing(move |g| {
                 let [input, weight, deviation] = kept.each_ref().map(Saved::unpack);
-                if in_parts && g.tape().puts_off_weights() {
+                if in_parts && g.tape().defers_weight_gradients() {
                     let (dense, held) = (input.contiguous_in(false), g.clone());
                     let for_input = dense.map("rms_norm_backward");
                     drop((dense, input, weight, deviation));
-                    g.tape().put_off(move || {
+                    g.tape().defer_weight_gradients(move || {
                         let [_input, weight, _deviation] = kept.each_ref().map(Saved::unpack);
                         let for_weight = weight.map("rms_norm_backward");
                         drop(held);
@@ -110,9 +110,9 @@ impl Tensor {
     pub fn rms_norm_python(&self, weight: &Tensor) -> Tensor {
         let dtype = self.dtype();
         let mut hidden = self.to(DType::F32);
-        let variance = hidden.pow().then(|squares| squares.mean(&[-1]));
-        let scale = variance.shift().then(Tensor::rsqrt);
-        hidden = scale.then(|scale| hidden.mul(scale));
-        hidden.to(dtype).then(|hidden| weight.mul(hidden))
+        let variance = hidden.pow().pipe(|squares| squares.mean(&[-1]));
+        let scale = variance.add_scalar().pipe(Tensor::rsqrt);
+        hidden = scale.pipe(|scale| hidden.mul(scale));
+        hidden.to(dtype).pipe(|hidden| weight.mul(hidden))
     }
 }

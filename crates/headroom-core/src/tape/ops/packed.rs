@@ -3,7 +3,7 @@
 use super::super::{DType, Saved, Tensor, borrowing, grads};
 
 impl Tensor {
-    /// `TorchLinear` of GPT-QModel, as which its layers train: the weight is made whole by a compiled function and multiplied
+    /// `TorchLinear` of GPT-QModel, which its layers train as: the weight is dequantized by a compiled function and multiplied
     /// as any other, so that autograd keeps all of it for the input's gradient.
     pub fn linear_gptq(&self, out: u64, stored: DType) -> Tensor {
         let dims = *self.shape();
@@ -11,8 +11,8 @@ impl Tensor {
         let tape = self.tape();
         let rows = self.flattened();
         let weight = tape.no_grad(|| {
-            let whole = self.made_whole([width, out], stored);
-            whole.then(|whole| whole.to(self.dtype()))
+            let whole = self.dequantized([width, out], stored);
+            whole.pipe(|whole| whole.to(self.dtype()))
         });
         let product = rows.matmul_by(&weight);
         drop((rows, weight));
@@ -34,7 +34,7 @@ impl Tensor {
         let stored = input.dtype();
         let product = tape.no_grad(|| {
             if rows > MANY {
-                let whole = input.made_whole([width, out], stored);
+                let whole = input.dequantized([width, out], stored);
                 let product = input.product_of("linear_4bit", rows, width, out, false);
                 drop(whole);
                 product
@@ -51,7 +51,7 @@ impl Tensor {
             let batch = dims.first().copied().unwrap_or(1);
             borrowing(move |g| {
                 let kept = kept.each_ref().map(Saved::unpack);
-                let whole = g.made_whole([width, out], stored);
+                let whole = g.dequantized([width, out], stored);
                 let copies = g.tape().empty("repeat", [batch, out, width], stored);
                 let for_input = g.product_of("bmm", rows, out, width, false);
                 drop((copies, whole, kept));
@@ -69,10 +69,10 @@ impl Tensor {
         let rows = input.numel() / width.max(1);
         let stored = input.dtype();
         let product = input.tape().no_grad(|| {
-            let whole = input.made_whole([out, width], stored);
+            let whole = input.dequantized([out, width], stored);
             let flat = input.detach().flattened();
             let product = flat.product_of("linear_4bit", rows, width, out, false);
-            let scaled = product.then(|product| product.map("mul"));
+            let scaled = product.pipe(|product| product.map("mul"));
             drop((flat, whole));
             scaled.view(&dims.with(dims.len().saturating_sub(1), out))
         });
@@ -81,7 +81,7 @@ impl Tensor {
             borrowing(move |g| {
                 let kept = kept.each_ref().map(Saved::unpack);
                 let scaled = g.map("mul");
-                let whole = g.made_whole([out, width], stored);
+                let whole = g.dequantized([out, width], stored);
                 let for_input = scaled.product_of("linear_4bit", rows, out, width, false);
                 drop((whole, scaled, kept));
                 grads([Some(for_input.view(&dims))])
@@ -89,8 +89,8 @@ impl Tensor {
         })
     }
 
-    /// A weight made whole in one kernel.
-    fn made_whole(&self, shape: [u64; 2], stored: DType) -> Tensor {
+    /// A weight dequantized in one kernel.
+    fn dequantized(&self, shape: [u64; 2], stored: DType) -> Tensor {
         let tape = self.tape();
         let whole = tape.empty("dequantize", shape, stored);
         let moved = 0.5 * whole.numel() as f64 + whole.bytes() as f64;

@@ -18,7 +18,7 @@ impl Tensor {
         let moved = self.bytes() as f64 + out.bytes() as f64;
         let core = self.core();
         core.kernel(op, dtype, [self.numel() as f64, moved], 1);
-        core.made_of(&[self]);
+        core.fused_from(&[self]);
         out
     }
 
@@ -44,7 +44,7 @@ impl Tensor {
         };
         let moved = self.bytes() as f64 + other.bytes() as f64 + out.bytes() as f64;
         core.kernel(op, dtype, [out.numel() as f64, moved], 1);
-        core.made_of(&[self, other]);
+        core.fused_from(&[self, other]);
         out
     }
 
@@ -94,7 +94,7 @@ impl Tensor {
             let kept = self.save();
             borrowing(move |g| grads([Some(backward(g, &kept.unpack()))]))
         });
-        self.map(op).made_by(history)
+        self.map(op).with_history(history)
     }
 
     /// An element-wise operation that saves its result.

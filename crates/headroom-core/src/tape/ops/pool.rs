@@ -1,4 +1,4 @@
-//! Pooling over windows and over whole planes.
+//! Pooling over windows and over full planes.
 
 use super::super::{DType, Dims, Grads, Layout, Tensor, borrowing, grads};
 use super::conv::{Conv, suggests_channels_last};
@@ -33,7 +33,7 @@ impl Tensor {
         self.averaged(shape)
     }
 
-    /// `F.adaptive_avg_pool2d(self, size)`: a mean over the plane where one element is asked for.
+    /// `F.adaptive_avg_pool2d(self, size)`: a mean over the plane where one element is requested.
     pub fn adaptive_avg_pool2d(&self, size: u64) -> Tensor {
         if size == 1 {
             let mean = self.mean(&[-1, -2]);

@@ -3,7 +3,7 @@
 use super::super::{DType, Saved, Tensor, borrowing, grads};
 
 impl Tensor {
-    /// The weights are made whole in this tensor's type for the product and let go; backward makes them again.
+    /// The weights are dequantized to this tensor's type for the product and freed; backward makes them again.
     /// `scales` is the number of quantised scales, where scales are quantised. `stored` is the type that was quantised,
     /// in which weights come back before they are cast. `keeps_input`: the input is saved too, though backward never reads it.
     pub fn linear_4bit(
@@ -25,14 +25,14 @@ impl Tensor {
         let product = input.tape().no_grad(|| {
             input
                 .flattened()
-                .then(|rows2| rows2.product_of("linear_4bit", rows, width, out, false))
+                .pipe(|rows2| rows2.product_of("linear_4bit", rows, width, out, false))
                 .view(&shape)
         });
         drop(weight);
         let from = *input.shape();
         product.from_op(&[&input], |_| {
             if keeps_input {
-                input.tape().hold_with_graph(&input.detach());
+                input.tape().keep_with_graph(&input.detach());
             }
             let kept = packed.save();
             borrowing(move |g| {
@@ -83,7 +83,7 @@ impl Tensor {
         let product = product.view(&shape);
         let from = *input.shape();
         product.from_op(&[&input], |_| {
-            input.tape().hold_with_graph(&input.detach());
+            input.tape().keep_with_graph(&input.detach());
             let kept = [codes.save(), scales.save()];
             let dtype = input.dtype();
             borrowing(move |g| {
@@ -102,7 +102,7 @@ impl Tensor {
 }
 
 impl Tensor {
-    /// `HQQMatmulNoCacheDeq` (hqq/core/quantize.py) with weights of four bits: they are made whole for each product, and the
+    /// `HQQMatmulNoCacheDeq` (hqq/core/quantize.py) with weights of four bits: they are dequantized for each product, and the
     /// input is saved, though no gradient of the weights is made from it.
     pub fn linear_hqq(&self, packed: &Tensor, out: u64) -> Tensor {
         let input = self.clone();

@@ -7,11 +7,11 @@ impl Tensor {
     /// node stands for those of both views and of the cast: there are thousands of steps.
     pub fn gates(&self, weight: &Tensor) -> Tensor {
         let through_view = |of: &Tensor, cast: &dyn Fn(&Tensor) -> Tensor| {
-            of.transpose(0, 1).then(cast).transpose(0, 1)
+            of.transpose(0, 1).pipe(cast).transpose(0, 1)
         };
         let dtype = weight.dtype();
         let tape = self.tape();
-        let lowered = tape.no_grad(|| through_view(weight, &Tensor::lowered));
+        let lowered = tape.no_grad(|| through_view(weight, &Tensor::autocast));
         let weight = lowered.from_op(&[weight], |_| {
             consuming(move |g| grads([Some(through_view(&g, &|g| g.to(dtype)))]))
         });
@@ -25,11 +25,11 @@ impl Tensor {
         biases: [&Tensor; 2],
         cell: &Tensor,
     ) -> [Tensor; 2] {
-        let hidden_bias = biases[1].lowered();
-        let input_bias = biases[0].lowered();
-        let cell = cell.lowered();
-        let hidden_gates = hidden_gates.lowered();
-        let input_gates = self.lowered();
+        let hidden_bias = biases[1].autocast();
+        let input_bias = biases[0].autocast();
+        let cell = cell.autocast();
+        let hidden_gates = hidden_gates.autocast();
+        let input_gates = self.autocast();
         let gates = input_gates.map("lstm_cell");
         let hidden = cell.map("lstm_cell");
         let next = cell.map("lstm_cell");
@@ -79,11 +79,11 @@ impl Tensor {
 
     /// `_thnn_fused_gru_cell`: the next hidden state. Saves both products, the state and five numbers a unit.
     pub fn gru_cell(&self, hidden_gates: &Tensor, biases: [&Tensor; 2], hidden: &Tensor) -> Tensor {
-        let hidden_bias = biases[1].lowered();
-        let input_bias = biases[0].lowered();
-        let hidden = hidden.lowered();
-        let hidden_gates = hidden_gates.lowered();
-        let input_gates = self.lowered();
+        let hidden_bias = biases[1].autocast();
+        let input_bias = biases[0].autocast();
+        let hidden = hidden.autocast();
+        let hidden_gates = hidden_gates.autocast();
+        let input_gates = self.autocast();
         let (rows, width) = (hidden.size(0), hidden.size(1));
         let parts = hidden
             .tape()

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::super::kernels::{Carries, Reduction, aligned};
+use super::super::kernels::{Accumulator, Reduction, aligned};
 use super::super::{DType, Dims, Layout, Tensor, borrowing, grads};
 
 /// The numbers of some dimensions.
@@ -29,7 +29,7 @@ impl Tensor {
             innermost,
             flat: outputs == 1,
             dtype,
-            carries: Carries::Value,
+            accumulator: Accumulator::Value,
             aligned: aligned(self.layout()),
         });
         tape.kernel(
@@ -62,8 +62,8 @@ impl Tensor {
         dims.iter().filter_map(|&d| self.dim(d)).collect()
     }
 
-    /// `self.sum(dims, keepdim=True)`. Autocast asks for an fp32 result (`fp32_set_opt_dtype`), which the kernel makes of
-    /// halves without a copy; the gradient is cast back whole.
+    /// `self.sum(dims, keepdim=True)`. Autocast makes the result fp32 (`fp32_set_opt_dtype`), which the kernel makes of
+    /// halves without a copy; the gradient is cast back as one tensor.
     pub fn sum(&self, dims: &[isize]) -> Tensor {
         let meta = self.meta();
         let raises = self.tape().autocast_dtype().is_some() && self.dtype().is_half();
@@ -77,7 +77,7 @@ impl Tensor {
             })
     }
 
-    /// `self.mean(dims, keepdim=True)`: backward divides the expanded gradient, which makes it whole.
+    /// `self.mean(dims, keepdim=True)`: backward divides the expanded gradient, which materializes it.
     pub fn mean(&self, dims: &[isize]) -> Tensor {
         let shape = *self.shape();
         self.reduced("mean", &self.resolved(dims), self.dtype())

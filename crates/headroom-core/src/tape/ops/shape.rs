@@ -105,7 +105,7 @@ impl Tensor {
         self.viewed(self.layout().expanded(shape), move |g| g.sum_to(from))
     }
 
-    /// `self.narrow(dim, ..)`, a slice: backward puts the gradient into zeros of the whole shape.
+    /// `self.narrow(dim, ..)`, a slice: backward puts the gradient into zeros of the full shape.
     pub fn narrow(&self, dim: isize, length: u64) -> Tensor {
         let Some(dim) = self.dim(dim) else {
             return self.clone();
@@ -117,7 +117,7 @@ impl Tensor {
         self.viewed(self.sliced(dim, length), move |g| g.padded_to(whole))
     }
 
-    /// `self[..., ::2]`: backward puts the gradient into zeros of the whole shape.
+    /// `self[..., ::2]`: backward puts the gradient into zeros of the full shape.
     pub fn every_other(&self) -> Tensor {
         let whole = *self.shape();
         let Some(last) = whole.len().checked_sub(1) else {
@@ -247,7 +247,7 @@ impl Tensor {
     /// `torch.roll(self, shifts, dims)` over two dimensions: one after the other, each a copy.
     pub fn roll(&self) -> Tensor {
         let once = |t: &Tensor| t.copied("roll", Layout::contiguous(*t.shape()));
-        let twice = move |t: &Tensor| once(t).then(once);
+        let twice = move |t: &Tensor| once(t).pipe(once);
         twice(self).from_op(&[self], |_| borrowing(move |g| grads([Some(twice(g))])))
     }
 

@@ -5,8 +5,8 @@ use super::super::{DType, Saved, Tensor, borrowing, grads};
 impl Tensor {
     /// `F.softmax(self, -1, dtype)`; autocast runs it in fp32.
     pub fn softmax(&self, dtype: Option<DType>) -> Tensor {
-        // Autocast asks for an fp32 result where none is asked for (`fp32_set_opt_dtype`).
-        let raises = self.core().mode.get().autocast.is_some() && self.dtype().is_half();
+        // Autocast makes the result fp32 unless a dtype is given (`fp32_set_opt_dtype`).
+        let raises = self.core().ambient.mode.get().autocast.is_some() && self.dtype().is_half();
         let dtype = dtype.or(raises.then_some(DType::F32));
         self.normalised("softmax", "softmax_backward", dtype)
     }
@@ -51,6 +51,6 @@ impl Tensor {
 /// `F.log_softmax(input, -1)`.
 pub fn log_softmax(input: &Tensor) -> Tensor {
     input
-        .raised()
+        .autocast_to_fp32()
         .normalised("log_softmax", "log_softmax_backward", None)
 }

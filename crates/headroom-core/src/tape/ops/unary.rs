@@ -5,7 +5,7 @@ use super::super::{DType, Tensor, borrowing, grads};
 impl Tensor {
     /// `self.pow(n)` for a Python number.
     pub fn pow(&self) -> Tensor {
-        let input = self.raised();
+        let input = self.autocast_to_fp32();
         input.map("pow").from_op(&[&input], |_| {
             let kept = input.save();
             borrowing(move |g| {
@@ -22,7 +22,7 @@ impl Tensor {
     }
 
     pub fn rsqrt(&self) -> Tensor {
-        let input = self.raised();
+        let input = self.autocast_to_fp32();
         // -0.5 * grad * result.pow(3)
         input.from_result("rsqrt", |g, result| {
             let power = result.map("pow");
@@ -39,12 +39,12 @@ impl Tensor {
     }
 
     pub fn exp(&self) -> Tensor {
-        self.raised()
+        self.autocast_to_fp32()
             .from_result("exp", |g, result| g.zip(result, "mul"))
     }
 
     pub fn log(&self) -> Tensor {
-        self.raised()
+        self.autocast_to_fp32()
             .from_input("log", |g, input| g.zip(input, "div"))
     }
 

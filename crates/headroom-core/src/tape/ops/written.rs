@@ -41,10 +41,10 @@ impl Tensor {
         let product = numbers.zip(table, "complex_mul").from_op(&[&numbers], |_| {
             let kept = table.save();
             consuming(move |g| {
-                // Pairs must lie together, and the conjugate is made for the product.
+                // Pairs must be adjacent, and the conjugate is made for the product.
                 let dense = g.contiguous();
                 drop(g);
-                let conjugate = kept.unpack().then(|table| table.map("conj"));
+                let conjugate = kept.unpack().pipe(|table| table.map("conj"));
                 grads([Some(dense.zip(&conjugate, "complex_mul"))])
             })
         });

@@ -18,7 +18,7 @@ impl PepTrm {
         let mut total: Option<Tensor> = None;
         for _ in 0..steps {
             let rows = stacked.select(0).view(&[target.numel(), self.vocab]);
-            let one = rows.cross_entropy(&flat).then(Tensor::scale);
+            let one = rows.cross_entropy(&flat).pipe(Tensor::mul_scalar);
             total = Some(match total {
                 Some(sum) => sum.add(&one),
                 None => one,
@@ -35,12 +35,12 @@ impl PepTrm {
             let mut total = total;
             if self.bins > 0 {
                 let spectrum = self.spectrum_loss(cx, &expected(), masses, intensities);
-                total = total.add(&spectrum.scale());
+                total = total.add(&spectrum.mul_scalar());
             }
             if self.precursor {
                 let mass = expected().sum(&[-1]);
-                let scale = mass.shift().then(Tensor::scale);
-                total = total.add(&scale.mean_all().scale());
+                let scale = mass.add_scalar().pipe(Tensor::mul_scalar);
+                total = total.add(&scale.mean_all().mul_scalar());
             }
             total
         })
@@ -60,7 +60,7 @@ impl PepTrm {
         let types = self.rendered.checked_div(per_type).unwrap_or(0);
         // A running sum over the residues for each ion type.
         let fragments: Vec<Tensor> = (0..types)
-            .map(|_| residues.narrow(1, per_type).then(Tensor::scale))
+            .map(|_| residues.narrow(1, per_type).pipe(Tensor::mul_scalar))
             .collect();
         let Some((first, rest)) = fragments.split_first() else {
             return residues.mean_all();
@@ -75,17 +75,17 @@ impl PepTrm {
         let highest = rendered.constant("max", &[b, 1], rendered.dtype());
         rendered = rendered.div(&highest);
         super::super::cosine_similarity(&rendered, &target)
-            .then(Tensor::mean_all)
-            .then(Tensor::neg)
-            .then(Tensor::shift)
+            .pipe(Tensor::mean_all)
+            .pipe(Tensor::neg)
+            .pipe(Tensor::add_scalar)
     }
 }
 
 /// `_gaussian_render`: every peak on every bin, summed over the peaks.
 fn rendered_on(masses: &Tensor, grid: &Tensor, intensities: Option<&Tensor>) -> Tensor {
     let difference = masses.unsqueeze(-1).sub(grid);
-    let squares = difference.scale().then(Tensor::pow);
-    let exponent = squares.scale();
+    let squares = difference.mul_scalar().pipe(Tensor::pow);
+    let exponent = squares.mul_scalar();
     drop(squares);
     let mut bell = exponent.exp();
     drop(exponent);

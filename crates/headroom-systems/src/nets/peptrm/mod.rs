@@ -128,7 +128,7 @@ impl PepTrm {
         const CHARGES: u64 = 7;
         let b = masses.size(0);
         let peaks = cx.module("peak_encoder", |cx| {
-            let logs = intensities.shift().then(Tensor::log).unsqueeze(-1);
+            let logs = intensities.add_scalar().pipe(Tensor::log).unsqueeze(-1);
             let masses = cx.module("mass_embedding", |cx| {
                 sinusoids(cx, masses, self.hidden - INTENSITY)
             });
@@ -136,7 +136,7 @@ impl PepTrm {
                 let up = cx.list_item("layers", 0, |cx| {
                     cx.linear("linear", &logs, INTENSITY, true)
                 });
-                let up = up.then(Tensor::relu);
+                let up = up.pipe(Tensor::relu);
                 cx.list_item("layers", 2, |cx| cx.linear("linear", &up, INTENSITY, true))
             });
             Tensor::cat(&masses, &[&intensities], -1)
@@ -158,7 +158,7 @@ impl PepTrm {
         let whole = mask.constant("cat", &[b, self.peaks.saturating_add(1)], DType::Bool);
         for i in 0..self.encoder_layers {
             x = cx.list_item("layers", i as usize, |cx| {
-                let attended = cx.layer_norm("norm1", &x).then(|normed| {
+                let attended = cx.layer_norm("norm1", &x).pipe(|normed| {
                     cx.module("self_attn", |cx| {
                         self.attention(cx, normed, normed, Some(&whole))
                     })
@@ -184,7 +184,7 @@ impl PepTrm {
             cx.dropout(&down, DROPOUT)
         });
         drop(normed);
-        cx.dropout(&mlp_out, DROPOUT).then(|dropped| x.add(dropped))
+        cx.dropout(&mlp_out, DROPOUT).pipe(|dropped| x.add(dropped))
     }
 
     /// `MultiHeadAttention.forward`: scores, mask, softmax, dropout one by one.
@@ -198,7 +198,7 @@ impl PepTrm {
         let q = heads("q_proj", q);
         let k = heads("k_proj", context);
         let v = heads("v_proj", context);
-        let mut scores = q.matmul(&k.transpose(-2, -1)).then(Tensor::scale);
+        let mut scores = q.matmul(&k.transpose(-2, -1)).pipe(Tensor::mul_scalar);
         if let Some(mask) = mask {
             let outside = mask.constant("bitwise_not", &[b, 1, 1, mask.size(1)], DType::Bool);
             scores = scores.masked_fill(&outside);
@@ -320,7 +320,7 @@ impl PepTrm {
                     self.decoder_layer(cx, &x, encoded, Some(mask))
                 });
             }
-            cx.layer_norm("norm", &x).then(|normed| normed.add(latent))
+            cx.layer_norm("norm", &x).pipe(|normed| normed.add(latent))
         })
     }
 
@@ -329,7 +329,7 @@ impl PepTrm {
         let soft = cx.linear("soft_embed_proj", probable, self.hidden, true);
         let positions = latent.constant("arange", &[self.places], DType::I64);
         let places = cx.embedding("position_embedding", &positions, self.places, self.hidden);
-        soft.add(latent).then(|sum| sum.add(&places))
+        soft.add(latent).pipe(|sum| sum.add(&places))
     }
 
     fn decoder_layer(
@@ -341,15 +341,15 @@ impl PepTrm {
     ) -> Tensor {
         let attended = cx
             .layer_norm("norm1", x)
-            .then(|normed| cx.module("self_attn", |cx| self.attention(cx, normed, normed, None)));
+            .pipe(|normed| cx.module("self_attn", |cx| self.attention(cx, normed, normed, None)));
         let mut x = cx
             .dropout(&attended, DROPOUT)
-            .then(|dropped| x.add(dropped));
+            .pipe(|dropped| x.add(dropped));
         drop(attended);
         let crossed = cx
             .layer_norm("norm2", &x)
-            .then(|normed| cx.module("cross_attn", |cx| self.attention(cx, normed, context, mask)));
-        x = cx.dropout(&crossed, DROPOUT).then(|dropped| x.add(dropped));
+            .pipe(|normed| cx.module("cross_attn", |cx| self.attention(cx, normed, context, mask)));
+        x = cx.dropout(&crossed, DROPOUT).pipe(|dropped| x.add(dropped));
         drop(crossed);
         self.feed_forward(cx, "norm3", &x)
     }
@@ -360,11 +360,11 @@ fn sinusoids(cx: &Cx, masses: &Tensor, width: u64) -> Tensor {
     let frequencies = cx.buffer("freqs", [width / 2], DType::F32);
     let scale = cx.param("scale", [width]).tensor();
     let angles = masses
-        .scale()
+        .mul_scalar()
         .unsqueeze(-1)
-        .then(|masses| masses.mul(&frequencies))
-        .then(Tensor::scale)
-        .then(Tensor::scale);
+        .pipe(|masses| masses.mul(&frequencies))
+        .pipe(Tensor::mul_scalar)
+        .pipe(Tensor::mul_scalar);
     let (sines, cosines) = (angles.sin(), angles.cos());
     let both = Tensor::cat(&sines, &[&cosines], -1);
     drop((sines, cosines));

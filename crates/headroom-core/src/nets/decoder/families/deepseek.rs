@@ -1,8 +1,9 @@
 //! DeepSeek V2 and V3 (transformers/models/{deepseek_v2,deepseek_v3}/modeling_*.py).
 
 use super::llama::LLAMA;
-use crate::nets::decoder::experts::{Experts, Router, SharedExpert};
-use crate::nets::decoder::family::{Embeddings, Family, Mlp, Positions, Rope};
+use crate::nets::decoder::family::{
+    Embeddings, Experts, Family, Mlp, Positions, Rope, Router, SharedExpert,
+};
 
 pub const DEEPSEEK_V2: Family = Family {
     embeddings: Embeddings {

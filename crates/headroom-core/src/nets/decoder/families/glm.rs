@@ -2,10 +2,9 @@
 
 use super::llama::{LLAMA, NAMES};
 use crate::nets::Sizes;
-use crate::nets::decoder::experts::{Experts, Router, SharedExpert};
 use crate::nets::decoder::family::{
-    Attention, Embeddings, Family, Mlp, MlpForm, Names, Norms, Placement, Positions, Projection,
-    QkNorm, Rope,
+    Attention, Embeddings, Experts, Family, Mlp, MlpForm, Names, Norms, Placement, Positions,
+    Projection, QkNorm, Rope, Router, SharedExpert,
 };
 
 pub const GLM: Family = Family {

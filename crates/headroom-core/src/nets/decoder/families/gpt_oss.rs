@@ -1,9 +1,8 @@
 //! GPT-OSS (transformers/models/gpt_oss/modeling_gpt_oss.py).
 
 use super::llama::LLAMA;
-use crate::nets::decoder::experts::{Experts, Router};
 use crate::nets::decoder::family::{
-    Attention, Embeddings, Family, Mlp, Norm, Norms, Positions, Rope, Scores,
+    Attention, Embeddings, Experts, Family, Mlp, Norm, Norms, Positions, Rope, Router, Scores,
 };
 use crate::nets::inputs::MaskRules;
 

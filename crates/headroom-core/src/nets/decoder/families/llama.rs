@@ -1,4 +1,4 @@
-//! Llama (transformers/models/llama/modeling_llama.py), from which every other family is told by its differences.
+//! Llama (transformers/models/llama/modeling_llama.py), the baseline that other families are differences from.
 
 use crate::nets::decoder::family::{
     Activation, Attention, Dropout, EmbeddingScale, Embeddings, Family, Head, InitOrder, Mlp,

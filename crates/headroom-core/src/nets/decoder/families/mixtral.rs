@@ -1,8 +1,7 @@
 //! Mixtral (transformers/models/mixtral/modeling_mixtral.py).
 
 use super::llama::LLAMA;
-use crate::nets::decoder::experts::{Experts, Router};
-use crate::nets::decoder::family::{Family, Mlp};
+use crate::nets::decoder::family::{Experts, Family, Mlp, Router};
 
 pub const MIXTRAL: Family = Family {
     mlp: Mlp {

@@ -1,9 +1,9 @@
 //! OLMo, OLMo 2 and OLMoE (transformers/models/{olmo,olmo2,olmoe}/modeling_*.py).
 
 use super::llama::LLAMA;
-use crate::nets::decoder::experts::Experts;
 use crate::nets::decoder::family::{
-    Attention, Embeddings, Family, Mlp, Norm, Norms, Placement, Positions, Projection, QkNorm, Rope,
+    Attention, Embeddings, Experts, Family, Mlp, Norm, Norms, Placement, Positions, Projection,
+    QkNorm, Rope,
 };
 
 pub const OLMO: Family = Family {

@@ -2,8 +2,9 @@
 //! (transformers/models/{qwen2,qwen3,qwen2_moe,qwen3_moe,qwen2_vl,qwen2_5_vl}/modeling_*.py).
 
 use super::llama::{INSIDE_VISION_MODEL, LLAMA, NAMES};
-use crate::nets::decoder::experts::{Experts, SharedExpert};
-use crate::nets::decoder::family::{Attention, Family, Head, Mlp, Names, Projection, QkNorm};
+use crate::nets::decoder::family::{
+    Attention, Experts, Family, Head, Mlp, Names, Projection, QkNorm, SharedExpert,
+};
 
 /// Qwen of 2023, by the file in its repository (modeling_qwen.py): one product makes queries, keys and values, and the loss casts
 /// no logits up.

@@ -89,7 +89,7 @@ impl Replay {
         let bound = self.slots.borrow().get(value.slot as usize).cloned();
         match bound.flatten().or(passed) {
             Some(tensor) if *tensor.layout() == looks.layout && !view => tensor,
-            Some(tensor) => tensor.seen_as(looks.layout, view),
+            Some(tensor) => tensor.with_layout(looks.layout, view),
             None => {
                 let fresh = self.tape.empty_as("recorded", looks.layout, looks.dtype);
                 fresh.set_category(Category::BackwardTemporaries);

@@ -14,7 +14,7 @@ pub(super) struct Forward {
     pub saves: Vec<Kept>,
     pub nodes: Vec<Option<GraphNode>>,
     pub leaves: BTreeMap<u32, GradientEdge>,
-    /// Where gradients go that leave a module which a wrapper stands around.
+    /// Destinations of gradients that leave a wrapped module.
     pub edges: BTreeMap<region::Output, GradientEdge>,
     pub batch: VecDeque<Tensor>,
 }
@@ -48,7 +48,7 @@ impl Forward {
         self.slots.get(slot as usize).is_none_or(Option::is_none)
     }
 
-    /// Where the gradient of a node's output goes.
+    /// The destination of the gradient of a node's output.
     pub fn edge(&self, (node, output): region::Output) -> Option<GradientEdge> {
         if let Some(edge) = self.edges.get(&(node, output)) {
             return Some(edge.clone());
@@ -57,7 +57,7 @@ impl Forward {
         Some(node.edge(output))
     }
 
-    /// Makes room for the names of a program: they are gone once its forward has returned.
+    /// Local variables of a program: dropped once its forward has returned.
     pub fn grow(&mut self, program: &Program) {
         if self.slots.len() < program.steps.slots {
             self.slots.resize(program.steps.slots, None);

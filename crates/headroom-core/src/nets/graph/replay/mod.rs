@@ -100,13 +100,13 @@ impl Replay {
         replay.output(cx)
     }
 
-    /// What forward returns. What neither a node nor a name holds goes now; what a name still holds goes with the graph.
+    /// What forward returns. What neither a node nor a variable holds is freed now; the rest is freed with the graph.
     fn output(&self, cx: &Cx) -> Output {
         let (value, node) = self.program.steps.loss;
         let mut forward = std::mem::take(&mut *self.forward.borrow_mut());
         let kept = self.program.kept.iter();
         let kept = kept.map(|(_, later)| forward.at(*later)).collect();
-        cx.env.lasting.replace(kept);
+        cx.env.shared.persistent_attributes.replace(kept);
         let edge = forward.edge((node, 0));
         let loss = forward
             .slots
@@ -130,7 +130,7 @@ impl Replay {
         let params = self.graph.params.iter();
         let trained = |declared: &Declared| {
             let of_module = self.by_module && self.plan.holds(declared.slot);
-            !of_module && held(cx, declared).trains()
+            !of_module && held(cx, declared).is_trainable()
         };
         let frozen: Vec<u32> = params
             .filter(|declared| declared.role == Role::Trained && !trained(declared))
@@ -169,8 +169,8 @@ impl Replay {
                 continue;
             }
             match self.program.steps.forward.get(at) {
-                Some(Instruction::Call { given, .. }) => {
-                    for value in given {
+                Some(Instruction::Call { inputs, .. }) => {
+                    for value in inputs {
                         note(value.slot);
                     }
                 }
@@ -207,7 +207,7 @@ impl Replay {
 
     /// What modules have kept from the step before. In the first step there is none of it but what stays for good.
     fn bind_kept(&self, cx: &Cx) {
-        let mut before = cx.env.lasting.take().into_iter();
+        let mut before = cx.env.shared.persistent_attributes.take().into_iter();
         for (value, later) in &self.program.kept {
             let kept = before.next().flatten().or_else(|| {
                 let looks = self.types.get(*value);
@@ -303,7 +303,7 @@ impl Replay {
         let Instruction::Call {
             call,
             scope,
-            given,
+            inputs,
             made,
         } = step
         else {
@@ -315,7 +315,7 @@ impl Replay {
         let Some(call) = self.pruned.call(&self.program, *call) else {
             return Vec::new();
         };
-        let (given, made) = (self.types.all(given), self.types.all(made));
-        self.tape.recorded(call, &given, &made)
+        let (inputs, made) = (self.types.all(inputs), self.types.all(made));
+        self.tape.recorded(call, &inputs, &made)
     }
 }

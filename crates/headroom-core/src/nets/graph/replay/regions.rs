@@ -1,4 +1,4 @@
-//! Layers and linear modules of a recorded program, run as such: what stands around them sees their inputs and outputs.
+//! Layers and linear modules of a recorded program, run as such, so that wrappers see their inputs and outputs.
 
 use std::rc::Rc;
 
@@ -12,18 +12,18 @@ use super::forward::{Forward, Kept};
 use crate::tape::{DType, Tensor};
 
 impl Replay {
-    /// An item of a list of layers: what stands around layers sees its inputs and outputs.
+    /// An item of a list of layers, whose inputs and outputs its wrapper sees.
     pub(super) fn layer(self: &Rc<Self>, cx: &Cx, layer: &Layer) {
-        let given = self.given(&layer.region);
+        let tensors = self.inputs_of(&layer.region);
         let replay = self.clone();
         let place = layer.region.steps.start;
-        let body = move |cx: &Cx, given: &[Tensor]| match replay.plan.layer_at(place) {
-            Some(layer) => replay.inside(cx, &layer.region, given),
+        let body = move |cx: &Cx, tensors: &[Tensor]| match replay.plan.layer_at(place) {
+            Some(layer) => replay.inside(cx, &layer.region, tensors),
             None => Vec::new(),
         };
         let made = cx
             .root()
-            .layer_at(&layer.path, layer.index, given, Rc::new(body));
+            .layer_at(&layer.path, layer.index, tensors, Rc::new(body));
         let mut forward = self.forward.borrow_mut();
         let outputs = made.iter();
         for ((output, place), tensor) in layer.region.after.iter().zip(outputs.clone()) {
@@ -50,18 +50,18 @@ impl Replay {
     }
 
     /// The inputs of a region: one for each gradient, then each piece of memory.
-    fn given(&self, region: &Region) -> Vec<Tensor> {
+    fn inputs_of(&self, region: &Region) -> Vec<Tensor> {
         let forward = self.forward.borrow();
         let seen = |value: &Value| {
             let layout = self.types.get(*value).layout;
             forward
                 .at(value.slot)
-                .map(|tensor| tensor.seen_as(layout, false))
+                .map(|tensor| tensor.with_layout(layout, false))
         };
         self.passed(&forward, &region.before, &region.inputs, &seen)
     }
 
-    /// Tensors that go over a region's border: one for each gradient that comes back, then each piece of memory.
+    /// Tensors across a region's border: one for each returning gradient, then each piece of memory.
     fn passed(
         &self,
         forward: &Forward,
@@ -81,7 +81,7 @@ impl Replay {
     }
 
     /// Runs a region by itself, on names of its own.
-    fn inside(self: &Rc<Self>, cx: &Cx, region: &Region, given: &[Tensor]) -> Vec<Tensor> {
+    fn inside(self: &Rc<Self>, cx: &Cx, region: &Region, tensors: &[Tensor]) -> Vec<Tensor> {
         let used = self.used(&region.steps, false);
         let params: Vec<u32> = used
             .iter()
@@ -96,14 +96,14 @@ impl Replay {
             .iter()
             .map(|slot| (*slot, forward.replaced(*slot, None)))
             .collect();
-        let shared = given.len().saturating_sub(region.inputs.len());
+        let shared = tensors.len().saturating_sub(region.inputs.len());
         let outside = std::mem::take(&mut forward.edges);
-        for ((output, _), tensor) in region.before.iter().zip(given) {
+        for ((output, _), tensor) in region.before.iter().zip(tensors) {
             if let Some(edge) = tensor.gradient_edge() {
                 forward.edges.insert(*output, edge);
             }
         }
-        for (value, tensor) in region.inputs.iter().zip(given.iter().skip(shared)) {
+        for (value, tensor) in region.inputs.iter().zip(tensors.iter().skip(shared)) {
             forward.bind_to(Some(value), tensor.detach());
         }
         drop(forward);
@@ -137,11 +137,11 @@ impl Replay {
         let Some(declared) = self.graph.params.get(linear.param) else {
             return;
         };
-        let given = self.given(&linear.region);
-        let Some(x) = given.first().cloned() else {
+        let tensors = self.inputs_of(&linear.region);
+        let Some(x) = tensors.first().cloned() else {
             return;
         };
-        drop(given);
+        drop(tensors);
         let y = linear_module(cx, declared, linear, &x);
         drop(x);
         let mut forward = self.forward.borrow_mut();

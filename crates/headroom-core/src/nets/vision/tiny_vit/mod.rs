@@ -23,9 +23,6 @@ pub struct TinyVit {
     neck: u64,
 }
 
-/// Stride and groups of a convolution.
-type Slide = (u64, u64);
-
 impl TinyVit {
     pub fn new(sizes: &Sizes) -> Result<Self, ModelError> {
         let list = |name| sizes.list(name).map(<[u64]>::to_vec);
@@ -50,9 +47,9 @@ impl TinyVit {
         let mut x = cx.module("patch_embed", |cx| {
             let first = at(&self.widths, 0);
             cx.module("seq", |cx| {
-                let mut x = conv_norm(cx, "0", image, first / 2, 3, (2, 1));
+                let mut x = conv_norm(cx, "0", image, first / 2, 3, Conv::stride(2));
                 x = x.gelu();
-                conv_norm(cx, "2", &x, first, 3, (2, 1))
+                conv_norm(cx, "2", &x, first, 3, Conv::stride(2))
             })
         });
         let mut side = x.size(2);
@@ -109,18 +106,11 @@ fn keeps_grid(width: u64) -> bool {
 }
 
 /// `Conv2d_BN`.
-fn conv_norm(
-    cx: &Cx,
-    name: &'static str,
-    x: &Tensor,
-    out: u64,
-    kernel: u64,
-    (stride, groups): Slide,
-) -> Tensor {
+fn conv_norm(cx: &Cx, name: &'static str, x: &Tensor, out: u64, kernel: u64, conv: Conv) -> Tensor {
     cx.module(name, |cx| {
-        let conv = Conv::stride(stride).padded(kernel / 2).grouped(groups);
+        let conv = conv.padded(kernel / 2);
         let y = cx.conv2d("conv", x, out, kernel, conv, false);
-        y.then(|y| cx.batch_norm("bn", y))
+        y.pipe(|y| cx.batch_norm("bn", y))
     })
 }
 
@@ -134,11 +124,18 @@ fn mb_conv(cx: &Cx, input: &Tensor) -> Tensor {
 
 /// The three convolutions of `MBConv` and `PatchMerging`, the middle one over each channel by itself.
 fn bottleneck(cx: &Cx, input: &Tensor, [inside, out]: [u64; 2], stride: u64) -> Tensor {
-    let mut x = conv_norm(cx, "conv1", input, inside, 1, (1, 1));
+    let mut x = conv_norm(cx, "conv1", input, inside, 1, Conv::default());
     x = x.gelu();
-    x = conv_norm(cx, "conv2", &x, inside, 3, (stride, inside));
+    x = conv_norm(
+        cx,
+        "conv2",
+        &x,
+        inside,
+        3,
+        Conv::stride(stride).grouped(inside),
+    );
     x = x.gelu();
-    conv_norm(cx, "conv3", &x, out, 1, (1, 1))
+    conv_norm(cx, "conv3", &x, out, 1, Conv::default())
 }
 
 /// `PatchMerging`: to rows `[B, L, C]` of the next width.
@@ -184,7 +181,14 @@ fn tiny_vit_block(cx: &Cx, input: &Tensor, side: u64, heads: u64, window: u64) -
     }
     x = input.add(&x);
     x = x.transpose(1, 2).reshape(&[b, width, side, side]);
-    x = conv_norm(cx, "local_conv", &x, width, 3, (1, width));
+    x = conv_norm(
+        cx,
+        "local_conv",
+        &x,
+        width,
+        3,
+        Conv::default().grouped(width),
+    );
     x = x.view(&[b, width, tokens]).transpose(1, 2);
     let mlp_output = cx.module("mlp", |cx| feed_forward(cx, &x));
     x.add(&mlp_output)
@@ -218,7 +222,7 @@ fn attention(cx: &Cx, input: &Tensor, heads: u64, window: u64) -> Tensor {
     };
     let [q, k, v] = [q, k, v].map(|part| part.permute(&[0, 2, 1, 3]));
     let mut weights = {
-        let scores = q.matmul(&k.transpose(2, 3)).then(Tensor::scale);
+        let scores = q.matmul(&k.transpose(2, 3)).pipe(Tensor::mul_scalar);
         let bias = attention_biases(cx, heads, window);
         scores.add(&bias)
     };
@@ -239,12 +243,12 @@ fn layer_norm_2d(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
         let mean = x.mean(&[1]);
         let spread = {
             let apart = x.sub(&mean);
-            let squares = apart.then(Tensor::pow);
-            squares.then(|squares| squares.mean(&[1]))
+            let squares = apart.pipe(Tensor::pow);
+            squares.pipe(|squares| squares.mean(&[1]))
         };
         let mut y = {
             let apart = x.sub(&mean);
-            let deviation = spread.shift().then(Tensor::sqrt);
+            let deviation = spread.add_scalar().pipe(Tensor::sqrt);
             apart.div(&deviation)
         };
         y = weight.mul(&y);

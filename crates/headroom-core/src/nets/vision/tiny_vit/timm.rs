@@ -1,10 +1,11 @@
 //! TinyViT as a classifier (timm/models/tiny_vit.py): images stay grids, and attention is the fused kernel.
 
-use super::{Slide, attention_biases, bottleneck, conv_norm, feed_forward};
+use super::{attention_biases, bottleneck, conv_norm, feed_forward};
 use crate::nets::vision::{ImageModel, classifier};
 use crate::nets::{Cx, ModelError, Net, Sizes};
 use crate::tape::Tensor;
 use crate::tape::ops::AttentionMask;
+use crate::tape::ops::Conv;
 use headroom_base::units::RoundUp;
 
 #[derive(Clone, Debug)]
@@ -23,9 +24,6 @@ struct TinyVitBlock {
     window: u64,
     drop_path: f64,
 }
-
-/// Stride and groups of a convolution that halves the image.
-const HALVED: Slide = (2, 1);
 
 /// A network of the catalogue: heads and windows are those of the stages after the first.
 pub fn from_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
@@ -51,9 +49,9 @@ impl ImageModel for Timm {
     fn logits(&self, cx: &Cx, image: &Tensor, classes: u64) -> Tensor {
         let first = self.dims.first().copied().unwrap_or(1);
         let mut x = cx.module("patch_embed", |cx| {
-            let mut x = conv_norm(cx, "conv1", image, first / 2, 3, HALVED);
+            let mut x = conv_norm(cx, "conv1", image, first / 2, 3, Conv::stride(2));
             x = x.gelu();
-            conv_norm(cx, "conv2", &x, first, 3, HALVED)
+            conv_norm(cx, "conv2", &x, first, 3, Conv::stride(2))
         });
         let this = self.clone();
         x = cx.module("stages", |cx| {
@@ -143,15 +141,22 @@ impl TinyVitBlock {
                 x = x.narrow(1, h).narrow(2, w).contiguous();
             }
         }
-        x = x.drop_path(drop_path).then(|path| input.add(path));
+        x = x.drop_path(drop_path).pipe(|path| input.add(path));
         x = x.permute(&[0, 3, 1, 2]);
         let start = cx.tape.construction_point();
-        x = conv_norm(cx, "local_conv", &x, width, 3, (1, width));
+        x = conv_norm(
+            cx,
+            "local_conv",
+            &x,
+            width,
+            3,
+            Conv::default().grouped(width),
+        );
         let convolved = cx.tape.construction_point();
         x = x.reshape(&[b, width, h * w]).transpose(1, 2);
         let path = cx
             .module("mlp", |cx| feed_forward(cx, &x))
-            .then(|fed| fed.drop_path(drop_path));
+            .pipe(|fed| fed.drop_path(drop_path));
         // The constructor makes the convolution last.
         cx.tape.construct_here(start, convolved);
         x = x.add(&path);

@@ -1,12 +1,11 @@
 //! Fused attention: what its kernels take while they run.
 
 use super::super::super::Tensor;
-use super::super::attention::{
-    backward_scratch, efficient_forward_scratch, flash_backward_scratch, flash_splits,
-};
-use super::Ran;
+use super::super::attention::{backward_scratch, efficient_forward_scratch};
+use super::super::flash::{flash_backward_scratch, flash_splits};
+use super::RecordedCall;
 
-impl Ran<'_> {
+impl RecordedCall<'_> {
     pub(super) fn attention(&self) -> Option<Vec<Tensor>> {
         match self.call.name() {
             "_scaled_dot_product_flash_attention" => {

@@ -2,9 +2,9 @@
 
 use super::super::super::Tensor;
 use super::super::conv::{Conv, Plan};
-use super::Ran;
+use super::RecordedCall;
 
-impl Ran<'_> {
+impl RecordedCall<'_> {
     pub(super) fn convolution(&self) -> Option<Vec<Tensor>> {
         let backward = match self.call.name() {
             "convolution" => false,

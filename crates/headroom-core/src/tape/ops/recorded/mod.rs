@@ -47,16 +47,16 @@ impl Operand {
 
 impl Tape {
     /// Runs a recorded call: allocates its results, those alone that have memory of their own, and what its kernels take.
-    pub fn recorded(&self, call: &Call, given: &[Operand], made: &[Operand]) -> Vec<Tensor> {
-        let shadows: Vec<Tensor> = given.iter().map(|operand| operand.shadow(self)).collect();
-        let ran = Ran {
+    pub fn recorded(&self, call: &Call, inputs: &[Operand], made: &[Operand]) -> Vec<Tensor> {
+        let shadows: Vec<Tensor> = inputs.iter().map(|operand| operand.shadow(self)).collect();
+        let recorded = RecordedCall {
             tape: self,
             call,
-            given,
+            inputs,
             made,
             shadows: &shadows,
         };
-        let results = ran.by_rule().unwrap_or_else(|| ran.plainly());
+        let results = recorded.by_rule().unwrap_or_else(|| recorded.plainly());
         let bytes = |all: &[Operand]| {
             all.iter()
                 .map(|operand| operand.numel() as f64 * operand.dtype.bytes() as f64)
@@ -64,26 +64,31 @@ impl Tape {
         };
         let dtype = made
             .first()
-            .or(given.first())
+            .or(inputs.first())
             .map_or(DType::F32, |operand| operand.dtype);
         if !call.is_view() {
-            self.kernel(call.name(), dtype, ran.flops(), bytes(given) + bytes(made));
+            self.kernel(
+                call.name(),
+                dtype,
+                recorded.flops(),
+                bytes(inputs) + bytes(made),
+            );
         }
         results
     }
 }
 
 /// One call as it runs.
-struct Ran<'a> {
+struct RecordedCall<'a> {
     tape: &'a Tape,
     call: &'a Call,
-    given: &'a [Operand],
+    inputs: &'a [Operand],
     made: &'a [Operand],
     /// What is given, without memory.
     shadows: &'a [Tensor],
 }
 
-impl Ran<'_> {
+impl RecordedCall<'_> {
     /// The results in order, and nothing else.
     fn plainly(&self) -> Vec<Tensor> {
         let name = self.call.name();
@@ -107,7 +112,7 @@ impl Ran<'_> {
             "mm" | "bmm" | "addmm" | "baddbmm" => {
                 let first = usize::from(matches!(self.call.name(), "addmm" | "baddbmm"));
                 let inner = self
-                    .given
+                    .inputs
                     .get(first)
                     .and_then(|operand| operand.layout.shape.last().copied());
                 let rows = self.made.first().map_or(0, Operand::numel);
@@ -121,7 +126,7 @@ impl Ran<'_> {
     fn dense(&self, at: usize) -> Option<Tensor> {
         self.shadows
             .get(at)
-            .filter(|given| !given.is_contiguous())
+            .filter(|inputs| !inputs.is_contiguous())
             .map(Tensor::contiguous)
     }
 }

@@ -6,11 +6,11 @@ pub struct Call {
     name: &'static str,
     pub(super) numbers: Vec<u64>,
     pub(super) word: bool,
-    /// As recorded, where it is none of those told apart.
+    /// A call that is none of those above, by its recorded name.
     other: Option<Box<str>>,
 }
 
-/// The names that are told apart in breakdowns and rules; others are told as `recorded`.
+/// The names that breakdowns and rules distinguish; all others are `recorded`.
 const NAMES: &[&str] = &[
     "_embedding_bag",
     "_fused_rms_norm",
@@ -457,7 +457,7 @@ impl Call {
 
     /// The same call where it makes only some of its gradients: of those recorded, `kept` says which.
     #[must_use]
-    pub fn asked_for(&self, kept: &[bool]) -> Self {
+    pub fn with_outputs(&self, kept: &[bool]) -> Self {
         let mut less = self.clone();
         if matches!(
             self.name,

@@ -3,9 +3,9 @@
 use super::super::super::Tensor;
 use super::super::batch_norm::Kernels;
 use super::super::conv::suggests_channels_last;
-use super::{Operand, Ran};
+use super::{Operand, RecordedCall};
 
-impl Ran<'_> {
+impl RecordedCall<'_> {
     pub(super) fn normalisation(&self) -> Option<Vec<Tensor>> {
         match self.call.name() {
             "native_layer_norm"
@@ -41,8 +41,8 @@ impl Ran<'_> {
                 let mask = self.call.number(1);
                 let needs = [mask / 100 == 1, mask / 10 % 10 == 1, mask % 10 == 1];
                 let all = Kernels::of(input, weight).gradients(input, weight, needs, gradient);
-                // cuDNN makes all three, also where not all are asked for.
-                Some(self.asked(all.into_iter().flatten().collect()))
+                // cuDNN makes all three, also where not all are requested.
+                Some(self.requested(all.into_iter().flatten().collect()))
             }
             "native_group_norm" => self.group_norm(),
             "native_group_norm_backward" => self.group_norm_backward(),
@@ -55,11 +55,11 @@ impl Ran<'_> {
         let vector = |operand: &Operand| operand.layout.shape.len() == 1;
         self.call.number(0) == 1
             && self.made.len() > 1
-            && self.given.get(weight).is_some_and(vector)
+            && self.inputs.get(weight).is_some_and(vector)
     }
 
     /// As many of a kernel's results as the recording has.
-    fn asked(&self, mut all: Vec<Tensor>) -> Vec<Tensor> {
+    fn requested(&self, mut all: Vec<Tensor>) -> Vec<Tensor> {
         all.truncate(self.made.len());
         all
     }
@@ -84,7 +84,7 @@ impl Ran<'_> {
 
     fn group_norm_backward(&self) -> Option<Vec<Tensor>> {
         let (gradient, input) = (self.shadows.first()?, self.shadows.get(1)?);
-        let statistics = self.given.get(2)?;
+        let statistics = self.inputs.get(2)?;
         let (samples, groups, channels) = (statistics.size(0), statistics.size(1), input.size(1));
         let channels_last = suggests_channels_last(input);
         let copies = (

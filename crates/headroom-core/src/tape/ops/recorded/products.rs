@@ -1,9 +1,9 @@
 //! Matrix products and their workspaces.
 
 use super::super::super::Tensor;
-use super::Ran;
+use super::RecordedCall;
 
-impl Ran<'_> {
+impl RecordedCall<'_> {
     pub(super) fn product(&self) -> Option<Vec<Tensor>> {
         let results = match self.call.name() {
             "mm" | "bmm" | "baddbmm" | "mv" | "addmv" | "dot" | "vdot" => {
@@ -13,8 +13,15 @@ impl Ran<'_> {
             }
             "addmm" => {
                 let results = self.plainly();
-                let (bias, columns) = (self.given.first()?, self.made.first()?);
-                let inner = self.given.get(1)?.layout.shape.last().copied().unwrap_or(1);
+                let (bias, columns) = (self.inputs.first()?, self.made.first()?);
+                let inner = self
+                    .inputs
+                    .get(1)?
+                    .layout
+                    .shape
+                    .last()
+                    .copied()
+                    .unwrap_or(1);
                 if bias.layout.shape.len() == 1 && inner > 1 && columns.size(1) > 1 {
                     self.tape.cublaslt_workspace();
                 } else {

@@ -1,10 +1,10 @@
 //! Reductions, whose thread blocks share buffers.
 
 use super::super::super::Tensor;
-use super::super::super::kernels::{Carries, Reduction, aligned};
-use super::Ran;
+use super::super::super::kernels::{Accumulator, Reduction, aligned};
+use super::RecordedCall;
 
-impl Ran<'_> {
+impl RecordedCall<'_> {
     pub(super) fn reduction(&self) -> Option<Vec<Tensor>> {
         match self.call.name() {
             "sum" | "mean" | "amax" | "amin" | "prod" | "nansum" | "any" | "all" | "var"
@@ -16,7 +16,7 @@ impl Ran<'_> {
             _ => return None,
         }
         let results = self.plainly();
-        let (input, out) = (self.given.first()?, self.made.first()?);
+        let (input, out) = (self.inputs.first()?, self.made.first()?);
         let outputs = out.numel().max(1);
         let dims = &self.call.numbers;
         let whole = dims.is_empty() || outputs == 1;
@@ -31,9 +31,9 @@ impl Ran<'_> {
             innermost,
             flat: outputs == 1,
             dtype: out.dtype,
-            carries: match self.call.name() {
-                "var" | "std" | "var_mean" | "std_mean" => Carries::Moments,
-                _ => Carries::Value,
+            accumulator: match self.call.name() {
+                "var" | "std" | "var_mean" | "std_mean" => Accumulator::Moments,
+                _ => Accumulator::Value,
             },
             aligned: aligned(&input.layout),
         });
@@ -58,7 +58,7 @@ impl Ran<'_> {
             innermost: true,
             flat: true,
             dtype: a.dtype(),
-            carries: Carries::Value,
+            accumulator: Accumulator::Value,
             aligned: 4,
         });
         drop(difference);
@@ -77,7 +77,7 @@ impl Ran<'_> {
                 innermost: false,
                 flat: false,
                 dtype: bias.dtype,
-                carries: Carries::Value,
+                accumulator: Accumulator::Value,
                 aligned: aligned(&gates.layout),
             });
         }

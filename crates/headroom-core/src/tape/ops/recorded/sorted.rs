@@ -3,13 +3,13 @@
 use super::super::super::Tensor;
 use super::super::embedding::sorted_gradient;
 use super::super::index::summed_by_index;
-use super::Ran;
+use super::RecordedCall;
 
-impl Ran<'_> {
+impl RecordedCall<'_> {
     pub(super) fn by_index(&self) -> Option<Vec<Tensor>> {
         match self.call.name() {
             "embedding_dense_backward" => {
-                let (gradient, indices) = (self.shadows.first()?, self.given.get(1)?);
+                let (gradient, indices) = (self.shadows.first()?, self.inputs.get(1)?);
                 let table = self.made.first()?;
                 let copy = gradient.contiguous();
                 let count = indices.numel();
@@ -22,7 +22,7 @@ impl Ran<'_> {
             }
             "index_put" if self.call.word => {
                 let results = self.plainly();
-                let (whole, indices) = (self.given.first()?, self.shadows.get(1)?);
+                let (whole, indices) = (self.inputs.first()?, self.shadows.get(1)?);
                 let values = self.shadows.last()?;
                 summed_by_index(values, indices, whole.size(0));
                 Some(results)
