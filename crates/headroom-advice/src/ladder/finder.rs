@@ -3,11 +3,24 @@
 use super::super::goal::{Goal, Quick};
 use super::super::micro::{first_that_fits, smaller, with_batch};
 use super::super::moves::{Cost, Group, MOVES, Move};
-use super::{MICRO_BATCH, Route};
 use headroom_base::order::sorted;
 use headroom_base::units::Bytes;
 use headroom_core::estimate::Unsupported;
+use headroom_core::estimate::time::Span;
 use headroom_scenario::Scenario;
+
+/// Another set of changes, by the ids of its steps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Route {
+    pub ids: Vec<&'static str>,
+    pub scenario: Scenario,
+    /// Of the allocated peak.
+    pub peak: Bytes,
+    pub time: Span,
+}
+
+/// The id of the step that reduces the micro-batch.
+pub const MICRO_BATCH: &str = "micro-batch";
 
 /// A set of moves, at most one per group, and whether the micro-batch may shrink.
 #[derive(Clone, Debug, Default)]

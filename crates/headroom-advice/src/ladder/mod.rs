@@ -2,12 +2,13 @@
 
 mod finder;
 
+pub use finder::{MICRO_BATCH, Route};
+
 use super::goal::{Goal, Quick};
 use super::moves::{Cost, MOVES, Move};
 use finder::{Finder, Set};
 use headroom_base::order::sorted;
-use headroom_base::units::Bytes;
-use headroom_core::estimate::time::{Span, StepTime};
+use headroom_core::estimate::time::StepTime;
 use headroom_core::estimate::{Estimate, Prediction, Unsupported};
 use headroom_scenario::Scenario;
 
@@ -43,19 +44,6 @@ pub struct Rung {
     /// `None` if the GPU's speed is unknown.
     pub time: Option<StepTime>,
 }
-
-/// Another set of changes, by the ids of its steps.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Route {
-    pub ids: Vec<&'static str>,
-    pub scenario: Scenario,
-    /// Of the allocated peak.
-    pub peak: Bytes,
-    pub time: Span,
-}
-
-/// The id of the step that reduces the micro-batch.
-pub const MICRO_BATCH: &str = "micro-batch";
 
 /// Finds the ladder. Sets of changes are tried by the cost of their most expensive change, then by their size; of those
 /// that fit, the one with the shortest step time wins.

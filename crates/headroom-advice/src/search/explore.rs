@@ -1,11 +1,55 @@
 //! How a search explores its space, and what it prunes.
 
-use super::space::Choice;
-use super::{Point, Search};
+use super::space::{Choice, Space};
+use crate::goal::Goal;
 use headroom_base::units::Bytes;
 use headroom_core::estimate::Unsupported;
 use headroom_core::estimate::halves::{self, CombinedStep, OptimizerUpdate, Passes};
+use headroom_core::estimate::time::Span;
 use headroom_scenario::Scenario;
+
+/// A search under way.
+#[derive(Debug)]
+pub struct Search {
+    pub(super) space: Space,
+    pub(super) goal: Goal,
+    pub(super) allowance: Bytes,
+    pub(super) tasks: Vec<Task>,
+    pub(super) updates: Vec<Updates>,
+    pub(super) front: Vec<Point>,
+    pub(super) tally: Tally,
+}
+
+/// The progress of a search.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Combinations of moves and micro-batches.
+    pub space: u64,
+    /// Of these, estimated or pruned.
+    pub settled: u64,
+    /// Networks simulated.
+    pub estimates: u64,
+    /// Combinations of known passes and updates.
+    pub sums: u64,
+    /// Impossible together, or the same as another.
+    pub impossible: u64,
+    /// Pruned: a smaller micro-batch is already too large, and memory does not fall as it grows.
+    pub too_large: u64,
+    /// Pruned: needs at least the memory of a smaller micro-batch and at least the time of a larger one, and a found point
+    /// dominates both.
+    pub dominated: u64,
+    /// Pruned: it leaves out a move that is possible there and never costs memory or time.
+    pub outdone: u64,
+    pub done: bool,
+}
+
+/// A combination on the Pareto front: nothing that needs less memory is faster.
+#[derive(Clone, Debug)]
+pub struct Point {
+    pub peak: Bytes,
+    pub time: Span,
+    pub(super) choice: Choice,
+}
 
 /// A stack of remaining work.
 #[derive(Debug)]

@@ -5,10 +5,12 @@
 mod explore;
 mod space;
 
+pub use explore::{Point, Search, Tally};
+
 use super::goal::Goal;
 use super::micro::with_batch;
 use super::moves::{Cost, Move};
-use explore::{Branch, Task, Updates};
+use explore::{Branch, Task};
 use headroom_base::order::sorted;
 use headroom_base::units::Bytes;
 use headroom_core::estimate::halves;
@@ -16,49 +18,6 @@ use headroom_core::estimate::time::Span;
 use headroom_core::estimate::{Estimate, Growth, Prediction, Unsupported, estimate};
 use headroom_scenario::Scenario;
 use space::{Choice, Space};
-
-/// A search under way.
-#[derive(Debug)]
-pub struct Search {
-    space: Space,
-    goal: Goal,
-    allowance: Bytes,
-    tasks: Vec<Task>,
-    updates: Vec<Updates>,
-    front: Vec<Point>,
-    tally: Tally,
-}
-
-/// The progress of a search.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Combinations of moves and micro-batches.
-    pub space: u64,
-    /// Of these, estimated or pruned.
-    pub settled: u64,
-    /// Networks simulated.
-    pub estimates: u64,
-    /// Combinations of known passes and updates.
-    pub sums: u64,
-    /// Impossible together, or the same as another.
-    pub impossible: u64,
-    /// Pruned: a smaller micro-batch is already too large, and memory does not fall as it grows.
-    pub too_large: u64,
-    /// Pruned: needs at least the memory of a smaller micro-batch and at least the time of a larger one, and a found point
-    /// dominates both.
-    pub dominated: u64,
-    /// Pruned: it leaves out a move that is possible there and never costs memory or time.
-    pub outdone: u64,
-    pub done: bool,
-}
-
-/// A combination on the Pareto front: nothing that needs less memory is faster.
-#[derive(Clone, Debug)]
-pub struct Point {
-    pub peak: Bytes,
-    pub time: Span,
-    choice: Choice,
-}
 
 /// A point with its full estimate.
 #[derive(Clone, Debug)]
