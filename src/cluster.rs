@@ -6,7 +6,7 @@ use super::bar::MemoryBar;
 use super::one_rank::{OneRank, has_copies};
 use super::session::Session;
 use super::text;
-use headroom_core::parallel::World;
+use headroom_core::World;
 use headroom_scenario::{Case, Scenario};
 
 /// Identical adjacent machines.

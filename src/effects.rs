@@ -10,7 +10,7 @@ use super::session::Session;
 use super::signals::{debounced, whenever};
 use super::verdict::Sentence;
 use super::{browser, text, worker};
-use headroom_core::nets::graph;
+use headroom_core::graph;
 use headroom_scenario::{Case, Scenario};
 
 /// The storage key of the latest link: each tab has its own, and the latest of all tabs is for new ones.

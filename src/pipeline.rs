@@ -9,7 +9,7 @@ use super::signals::memo;
 use super::text;
 use super::worker::{Helper, JobKind, Work};
 use headroom_core::estimate::Prediction;
-use headroom_core::parallel::schedule::{Chunk, PassKind, TimedPass};
+use headroom_core::schedule::{Chunk, PassKind, TimedPass};
 use headroom_scenario::Scenario;
 
 /// The worker's job.

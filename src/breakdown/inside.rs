@@ -6,10 +6,10 @@ use crate::session::{Answer, Session};
 use crate::signals::memo;
 use crate::table::Table;
 use crate::text;
+use headroom_base::DType;
 use headroom_base::order::distinct;
 use headroom_base::units::{Bytes, UnitStyle};
 use headroom_core::estimate::{At, Prediction, TensorDetail};
-use headroom_core::tape::DType;
 
 /// The tensors of one module or layer.
 #[component]

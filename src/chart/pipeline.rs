@@ -2,7 +2,7 @@
 
 use super::plot::{LEFT, Mark, Plot, RIGHT};
 use super::{Role, labels};
-use headroom_core::parallel::schedule::{PassKind, TimedPass};
+use headroom_core::schedule::{PassKind, TimedPass};
 
 /// The unit for an axis of this length, and its factor from seconds.
 pub fn time_unit(seconds: f64) -> (f64, &'static str) {
@@ -68,7 +68,7 @@ const fn role(kind: PassKind) -> Role {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headroom_core::parallel::schedule::{PassTimes, Pipeline};
+    use headroom_core::schedule::{PassTimes, Pipeline};
     use headroom_scenario::Schedule;
 
     #[test]

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use headroom_base::document::json;
-use headroom_core::nets::graph;
+use headroom_core::graph;
 use headroom_scenario::Scenario;
 use headroom_scenario::network::Recording;
 

@@ -39,7 +39,7 @@ pub fn table(types: &[ModelType], configurations: &[Configuration]) -> Result<St
     in_order("model types", types.iter().map(|row| row.name.as_str()))?;
     let models = configurations.iter().map(|row| row.model.as_str());
     in_order("configurations", models)?;
-    let mut rust = String::from("static MODEL_TYPES: &[ModelType] = &[\n");
+    let mut rust = String::from("pub static MODEL_TYPES: &[ModelType] = &[\n");
     for row in types {
         let sizes: Vec<_> = row.sizes.iter().collect();
         let _ = writeln!(
@@ -52,7 +52,7 @@ pub fn table(types: &[ModelType], configurations: &[Configuration]) -> Result<St
             row.parts,
         );
     }
-    rust.push_str("];\nstatic CONFIGURATIONS: &[Configuration] = &[\n");
+    rust.push_str("];\npub static CONFIGURATIONS: &[Configuration] = &[\n");
     for row in configurations {
         let _ = writeln!(
             rust,

@@ -31,16 +31,21 @@ pub struct Configuration {
     pub defaults: Values,
 }
 
-include!(concat!(env!("OUT_DIR"), "/configurations.rs"));
+#[allow(clippy::unreadable_literal, reason = "written by the build script")]
+mod data {
+    use super::{Configuration, ModelType};
+
+    include!(concat!(env!("OUT_DIR"), "/configurations.rs"));
+}
 
 /// The model types that networks cover.
 pub fn model_types() -> &'static [ModelType] {
-    MODEL_TYPES
+    data::MODEL_TYPES
 }
 
 /// The configurations that are known of single models.
 pub fn configurations() -> &'static [Configuration] {
-    CONFIGURATIONS
+    data::CONFIGURATIONS
 }
 
 #[cfg(test)]

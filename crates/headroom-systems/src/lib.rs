@@ -16,7 +16,7 @@ pub use export::{Tier, tier_script};
 
 /// Registers all of it; again, it does nothing.
 pub fn install() {
-    headroom_core::nets::register(nets::FAMILIES);
+    headroom_core::network::register(nets::FAMILIES);
     headroom_scenario::presets::register(presets::PRESETS);
     headroom_scenario::systems::register(descriptors::SYSTEMS);
     headroom_io::export::register(export::TARGETS);

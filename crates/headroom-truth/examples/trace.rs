@@ -3,8 +3,8 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use headroom_core::estimate::Expansion;
-use headroom_core::nets::graph;
-use headroom_core::tape::rounded;
+use headroom_core::graph;
+use headroom_core::network::rounded;
 use headroom_truth as truth;
 
 fn main() {

@@ -1,7 +1,8 @@
 //! A loss that recorders add from some step on.
 
-use headroom_core::nets::{Cx, Net, Output};
-use headroom_core::tape::{DType, Tensor};
+use headroom_base::DType;
+use headroom_core::network::Tensor;
+use headroom_core::network::{Cx, Net, Output};
 use headroom_scenario::Data;
 
 /// A network whose loop adds the mean square of its logits to the loss.

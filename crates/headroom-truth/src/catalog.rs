@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use headroom_catalog::{Gpu, ModelEntry, gpus, methods, models, stacks};
-use headroom_core::nets::{self, Cx, Env, Libraries, Sizes, construct};
-use headroom_core::tape::{Folding, Machine, Tape};
+use headroom_core::network::{self as nets, Cx, Env, Libraries, Sizes, construct};
+use headroom_core::network::{Folding, Machine, Tape};
 use headroom_scenario::{Data, Training};
 
 /// The state of the catalogue.

@@ -47,7 +47,7 @@ pub fn score(text: &str, metric: Metric) -> Report {
 }
 
 /// Runs a recorded case as its recording did, for a look at the events.
-pub fn run_record(record: &Value) -> Result<headroom_core::step::Run, String> {
+pub fn run_record(record: &Value) -> Result<headroom_core::training::Run, String> {
     if is_measured(record) {
         return measured::run(&read(record)?);
     }

@@ -11,9 +11,9 @@ use super::record::{Numbers, parse, read};
 use super::simulated::{self, Figure, Metric};
 use super::{Report, Row, report};
 use headroom_core::estimate::UncertaintySources;
-use headroom_core::nets::graph::{self, Graph};
-use headroom_core::step;
-use headroom_core::tape::Machine;
+use headroom_core::graph::{self, Graph};
+use headroom_core::network::Machine;
+use headroom_core::training as step;
 
 /// Predicts every case of a truth file from its model's recording; `open` gives the text of a model's file.
 pub fn score_recorded(

@@ -10,12 +10,12 @@ use super::score::Row;
 use super::world::world;
 use super::{distributed, extra, post};
 use headroom_base::units::Bytes;
+use headroom_core::World;
 use headroom_core::allocator::Settings;
 use headroom_core::estimate::{Band, Peaks, Phase, UncertaintySources};
-use headroom_core::nets::{self, Sizes};
-use headroom_core::parallel::World;
-use headroom_core::step::{self, ModelMode, RunPlan};
-use headroom_core::tape::Machine;
+use headroom_core::network::Machine;
+use headroom_core::network::{self as nets, Sizes};
+use headroom_core::training::{self as step, ModelMode, RunPlan};
 use headroom_scenario::{
     Attention, Checkpointing, Compile, CompileMode, Data, Lora, Precision, Training,
 };

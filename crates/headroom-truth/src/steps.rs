@@ -12,7 +12,7 @@ use headroom_core::allocator::{Card, Settings};
 use headroom_core::estimate::{
     LoopOptions, ManySteps, Retained, STEPS, StepSequence, UncertaintySources,
 };
-use headroom_core::step::{self, RunPlan};
+use headroom_core::training::{self as step, RunPlan};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::knobs::{Dims, Knobs};
 use super::record::Mixed;
 use headroom_base::mesh::{Mesh, Rank};
-use headroom_core::parallel::World;
+use headroom_core::World;
 use headroom_scenario::{
     CommHook, ContextParallel, Offload, Parallel, Parallelism, PolicyType, Schedule, Toggle,
     Trainer, Wrap,

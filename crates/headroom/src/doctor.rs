@@ -12,7 +12,7 @@ use headroom_base::document::Document;
 use headroom_base::units::Bytes;
 use headroom_core::allocator::Card;
 use headroom_core::estimate::{Prediction, Unsupported};
-use headroom_core::nets::graph::RECORDER;
+use headroom_core::graph::RECORDER;
 use headroom_scenario::Problem;
 
 /// Ranks the causes of the failure in a text; without a file it reads standard input.

@@ -1,7 +1,7 @@
 //! How GPUs share the work, in the terms that several targets have for it.
 
 use super::common::processes;
-use headroom_core::parallel::World;
+use headroom_core::World;
 use headroom_scenario::{Case, PolicyType, Scenario, Toggle, Wrap};
 
 /// What FSDP wraps and casts, including where the scenario leaves it to the trainer.

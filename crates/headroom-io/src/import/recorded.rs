@@ -2,7 +2,7 @@
 
 use super::Imported;
 use headroom_base::document::Document;
-use headroom_core::nets::graph;
+use headroom_core::graph;
 use headroom_scenario::network::{FIELD, Network, Recording};
 use headroom_scenario::{Draft, Problem, Scenario};
 

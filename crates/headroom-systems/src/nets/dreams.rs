@@ -2,8 +2,9 @@
 //! `layers.py`, `dreams/models/layers/fourier_features.py`, `feed_forward.py`, `heads/heads.py`).
 
 use super::cosine_similarity;
-use headroom_core::nets::{Cx, ModelError, Net, Output, Sizes};
-use headroom_core::tape::{DType, Tensor};
+use headroom_base::DType;
+use headroom_core::network::Tensor;
+use headroom_core::network::{Cx, ModelError, Net, Output, Sizes};
 use headroom_scenario::Data;
 
 #[derive(Clone, Copy, Debug)]

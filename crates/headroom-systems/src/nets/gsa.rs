@@ -1,8 +1,9 @@
 //! Gated sparse attention, a language model that gathers its keys and values (alfredcs/Gated-Sparse-Attention:
 //! `gsa/models/gsa_llama.py`, `gsa/attention/gated_sparse_attention.py`, `gated_indexer.py`, `adaptive_topk.py`).
 
-use headroom_core::nets::{Cx, ModelError, Net, Output, Sizes};
-use headroom_core::tape::{DType, Tensor};
+use headroom_base::DType;
+use headroom_core::network::Tensor;
+use headroom_core::network::{Cx, ModelError, Net, Output, Sizes};
 use headroom_scenario::Data;
 
 #[derive(Clone, Copy, Debug)]

@@ -5,8 +5,8 @@ mod gsa;
 mod peptrm;
 mod prs_med;
 
-use headroom_core::nets::Build;
-use headroom_core::tape::Tensor;
+use headroom_core::network::Build;
+use headroom_core::network::Tensor;
 
 pub(super) const FAMILIES: &[(&str, Build)] = &[
     ("dreams", dreams::build),

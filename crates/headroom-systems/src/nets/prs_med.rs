@@ -1,10 +1,11 @@
 //! PRS-Med as re-implemented in github.com/seanhuvaya/prs_med_mmrs at a75d09a: a frozen LLaVA-Med in fp16 with
 //! adapters, a TinySAM encoder that is trained, the fusion of both, and a decoder to a mask.
 
-use headroom_core::nets::parts::{Llava, TinyVit, index_name, multi_head};
-use headroom_core::nets::{Cx, ModelError, Net, Output, Sizes};
-use headroom_core::tape::ops::Conv;
-use headroom_core::tape::{DType, Tensor};
+use headroom_base::DType;
+use headroom_core::network::Conv;
+use headroom_core::network::Tensor;
+use headroom_core::network::parts::{Llava, TinyVit, index_name, multi_head};
+use headroom_core::network::{Cx, ModelError, Net, Output, Sizes};
 use headroom_scenario::{Checkpointing, Data, Quantization, Training};
 
 #[derive(Clone, Debug)]

@@ -2,9 +2,10 @@
 //! device in addition to the model.
 
 use super::Record;
+use headroom_base::DType;
 use headroom_catalog as catalog;
-use headroom_core::nets::{self, Cx, Net, Output, Sizes};
-use headroom_core::tape::{DType, Tensor};
+use headroom_core::network::Tensor;
+use headroom_core::network::{self as nets, Cx, Net, Output, Sizes};
 use headroom_scenario::{Data, Training};
 
 /// The images trained on: twenty prompts, less two for validation and four for tests (default_training_params.json).

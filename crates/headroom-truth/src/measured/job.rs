@@ -3,7 +3,7 @@
 use super::Record;
 use super::megatron::{self, degree};
 use headroom_base::mesh::Mesh;
-use headroom_core::parallel::World;
+use headroom_core::World;
 use headroom_scenario::{Parallel, Parallelism, PolicyType, Toggle, Trainer, Wrap};
 
 /// The first rank of a record's job.

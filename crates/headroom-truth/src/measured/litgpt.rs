@@ -3,7 +3,7 @@
 use super::Record;
 use super::network::listed;
 use headroom_catalog as catalog;
-use headroom_core::nets::{self, Net, Sizes};
+use headroom_core::network::{self as nets, Net, Sizes};
 use headroom_scenario::Training;
 
 /// `tutorials/resource-tables.md` came with commit 0cc02afa of October 2023; the table of `config_hub/finetune`

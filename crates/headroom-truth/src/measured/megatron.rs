@@ -2,8 +2,8 @@
 
 use super::Record;
 use headroom_base::mesh::Mesh;
-use headroom_core::nets::{self, Net, Sizes};
-use headroom_core::parallel::World;
+use headroom_core::World;
+use headroom_core::network::{self as nets, Net, Sizes};
 use headroom_scenario::{
     ContextParallel, LossKernel, Optimizer, Parallel, Parallelism, Precision, Schedule, Trainer,
     Training,

@@ -17,11 +17,11 @@ use serde_json::{Map, Value};
 use super::record::Mixed;
 use super::score::{self, GIB, Row};
 use headroom_base::units::Bytes;
+use headroom_core::World;
 use headroom_core::allocator::Settings;
 use headroom_core::estimate::{Band, Peaks, UncertaintySources, software};
-use headroom_core::parallel::World;
-use headroom_core::step::{self, RunPlan};
-use headroom_core::tape::Machine;
+use headroom_core::network::Machine;
+use headroom_core::training::{self as step, RunPlan};
 use headroom_scenario::Data;
 
 /// A published run.

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Record, diffusion, litgpt, megatron, vision};
 use headroom_catalog::{self as catalog, ModelEntry};
-use headroom_core::nets::{self, Net, Sizes};
+use headroom_core::network::{self as nets, Net, Sizes};
 
 /// The network and whether it reads tokens.
 pub(super) fn network(record: &Record) -> Result<(Box<dyn Net>, bool), String> {

@@ -2,7 +2,7 @@
 
 use super::{Record, diffusion, torchtune};
 use headroom_core::estimate::software;
-use headroom_core::nets::Libraries;
+use headroom_core::network::Libraries;
 use headroom_scenario::Stack;
 
 /// The versions that a record ran with.

@@ -1,7 +1,7 @@
 //! torchtune's records: its own decoder and its recipes' ways (github.com/pytorch/torchtune at bd2a0fc7).
 
 use super::Record;
-use headroom_core::nets::{Libraries, Logits};
+use headroom_core::network::{Libraries, Logits};
 use headroom_scenario::{Optimizer, Training};
 
 pub(super) fn is_record(record: &Record) -> bool {

@@ -2,7 +2,7 @@
 
 use super::Record;
 use headroom_catalog as catalog;
-use headroom_core::nets::{self, Net, Sizes};
+use headroom_core::network::{self as nets, Net, Sizes};
 
 /// torchvision's with ten classes and timm's with forty-five, as the records' scripts set; mmaction2's TSN, a ResNet-50 over
 /// every frame, whose `num_classes` is the data set's.

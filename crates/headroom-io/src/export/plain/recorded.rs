@@ -2,7 +2,7 @@
 
 use super::super::{layout, refuse};
 use headroom_base::document::Document;
-use headroom_core::nets::graph;
+use headroom_core::graph;
 use headroom_scenario::network::{FIELD, Recording};
 use headroom_scenario::{Parallelism, Problem, Scenario, Wrap};
 

@@ -10,7 +10,7 @@ use self::keys::{ACTIVATIONS, ALIKE, SIZES, WITHOUT_EFFECT};
 use super::Imported;
 use headroom_base::document::Document;
 use headroom_catalog::{self as catalog, ModelEntry, ModelType};
-use headroom_core::nets;
+use headroom_core::network as nets;
 use headroom_scenario::{NameKind, Problem, settings};
 
 /// Sizes by the catalogue's names.

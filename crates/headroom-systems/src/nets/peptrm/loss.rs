@@ -1,8 +1,9 @@
 //! The losses of pepTRM (`src/training/losses_old_gaussian_only.py`).
 
 use super::PepTrm;
-use headroom_core::nets::Cx;
-use headroom_core::tape::{DType, Tensor};
+use headroom_base::DType;
+use headroom_core::network::Cx;
+use headroom_core::network::Tensor;
 
 /// `CombinedLoss`: deep supervision, the rendered spectrum, the peptide's mass.
 impl PepTrm {

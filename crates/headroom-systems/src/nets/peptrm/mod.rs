@@ -3,9 +3,10 @@
 
 mod loss;
 
-use headroom_core::nets::parts::{MOST_RUNS, at_most};
-use headroom_core::nets::{Cx, ModelError, Net, Output, Region, Sizes};
-use headroom_core::tape::{DType, Tensor};
+use headroom_base::DType;
+use headroom_core::network::Tensor;
+use headroom_core::network::parts::{MOST_RUNS, at_most};
+use headroom_core::network::{Cx, ModelError, Net, Output, Region, Sizes};
 use headroom_scenario::Data;
 
 #[derive(Clone, Copy, Debug)]
