@@ -73,7 +73,7 @@ pub fn count(model: &ModelEntry) -> Result<u64, String> {
         sizes.set("head=none", 1);
     }
     if !model.graph.is_empty() {
-        let graph = nets::graph::shipped(model.id).ok_or("its graph is not here")?;
+        let graph = headroom_core::graph::shipped(model.id).ok_or("its graph is not here")?;
         return Ok(graph.parameters());
     }
     let net = nets::build(model.arch, &sizes).map_err(|error| error.to_string())?;

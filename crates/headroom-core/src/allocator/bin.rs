@@ -26,12 +26,12 @@ pub(super) const NEAR: usize = usize::MAX;
 const MOST_IN_PIECE: usize = 256;
 
 impl Bin {
-    pub const EMPTY: Self = Self {
+    pub(crate) const EMPTY: Self = Self {
         near: Vec::new(),
         far: Vec::new(),
     };
 
-    pub fn pieces(&self) -> impl DoubleEndedIterator<Item = &Vec<Key>> {
+    pub(crate) fn pieces(&self) -> impl DoubleEndedIterator<Item = &Vec<Key>> {
         self.far.iter().chain(std::iter::once(&self.near))
     }
 
@@ -55,12 +55,12 @@ impl Bin {
     }
 
     #[inline]
-    pub fn get(&self, place: Place) -> Key {
+    pub(crate) fn get(&self, place: Place) -> Key {
         self.piece(place.piece)[place.index]
     }
 
     #[inline]
-    pub fn insert(&mut self, key: Key) {
+    pub(crate) fn insert(&mut self, key: Key) {
         let number = self.piece_of(key);
         let piece = match number {
             NEAR => &mut self.near,
@@ -74,7 +74,7 @@ impl Bin {
     }
 
     #[inline]
-    pub fn find(&self, key: Key) -> Option<Place> {
+    pub(crate) fn find(&self, key: Key) -> Option<Place> {
         let piece = self.piece_of(key);
         let keys = self.piece(piece);
         let index = at_or_above(keys, key).checked_sub(1)?;
@@ -82,7 +82,7 @@ impl Bin {
     }
 
     #[inline]
-    pub fn take(&mut self, place: Place) -> Key {
+    pub(crate) fn take(&mut self, place: Place) -> Key {
         let piece = match place.piece {
             NEAR => &mut self.near,
             number => &mut self.far[number],
@@ -110,7 +110,7 @@ impl Bin {
 
     /// The smallest key that will do, where all larger ones do too.
     #[inline]
-    pub fn smallest_where(&self, will_do: impl Fn(&Key) -> bool) -> Option<Place> {
+    pub(crate) fn smallest_where(&self, will_do: impl Fn(&Key) -> bool) -> Option<Place> {
         // Usually the smallest of a bin fits, or the bin is empty.
         let many = match self.near.last() {
             Some(smallest) if will_do(smallest) => self.near.len(),
@@ -127,7 +127,7 @@ impl Bin {
         Some(Place { piece, index })
     }
 
-    pub fn next(&self, place: Place) -> Option<Place> {
+    pub(crate) fn next(&self, place: Place) -> Option<Place> {
         if let Some(index) = place.index.checked_sub(1) {
             return Some(Place { index, ..place });
         }

@@ -47,7 +47,7 @@ pub(super) const SIZE_LIMIT: u64 = 1 << (128 - ADDRESS_BITS - BLOCK_BITS + UNIT_
 pub(super) const ADDRESS_LIMIT: u64 = 1 << (ADDRESS_BITS + UNIT_BITS);
 
 impl FreeList {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             in_use: [0; WORDS],
             bins: [const { Bin::EMPTY }; BINS],
@@ -56,7 +56,7 @@ impl FreeList {
     }
 
     /// Forgets every entry and keeps the room for them.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.waiting.size = 0;
         for (number, word) in self.in_use.iter_mut().enumerate() {
             while *word != 0 {
@@ -68,20 +68,20 @@ impl FreeList {
         }
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         let filed = self.bins.iter().flat_map(Bin::pieces).map(Vec::len);
         filed.sum::<usize>() + usize::from(self.waiting.size > 0)
     }
 
     #[inline]
-    pub fn insert(&mut self, new: Entry) {
+    pub(crate) fn insert(&mut self, new: Entry) {
         self.settle();
         self.waiting = new;
     }
 
     /// Puts what waits into its bin.
     #[inline]
-    pub fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         if self.waiting.size > 0 {
             self.file(self.waiting);
             self.waiting.size = 0;
@@ -97,7 +97,7 @@ impl FreeList {
 
     /// Removes this block; an absent one is left absent.
     #[inline]
-    pub fn remove(&mut self, entry: Entry) {
+    pub(crate) fn remove(&mut self, entry: Entry) {
         if self.waiting == entry {
             self.waiting.size = 0;
         } else {
@@ -114,7 +114,7 @@ impl FreeList {
     }
 
     #[inline]
-    pub fn remove_at(&mut self, at: Cursor) {
+    pub(crate) fn remove_at(&mut self, at: Cursor) {
         if at.bin == WAITING {
             self.waiting.size = 0;
         } else {
@@ -133,7 +133,7 @@ impl FreeList {
 
     /// Takes the block that `at_least` finds.
     #[inline]
-    pub fn take_at_least(&mut self, size: u64) -> Option<u32> {
+    pub(crate) fn take_at_least(&mut self, size: u64) -> Option<u32> {
         match self.at_least(size)? {
             Cursor { bin: WAITING, .. } => {
                 self.waiting.size = 0;
@@ -144,7 +144,7 @@ impl FreeList {
     }
 
     #[inline]
-    pub fn get(&self, at: Cursor) -> Entry {
+    pub(crate) fn get(&self, at: Cursor) -> Entry {
         match at.bin {
             WAITING => self.waiting,
             bin => entry(self.bins[bin].get(at.place)),
@@ -153,7 +153,7 @@ impl FreeList {
 
     /// The smallest entry of at least this size; among equals the one at the lowest address.
     #[inline]
-    pub fn at_least(&self, size: u64) -> Option<Cursor> {
+    pub(crate) fn at_least(&self, size: u64) -> Option<Cursor> {
         let found = self.filed(size);
         let waits = self.waiting.size >= size.max(1)
             && found.is_none_or(|at| key(self.waiting) < self.bins[at.bin].get(at.place));
@@ -179,7 +179,7 @@ impl FreeList {
     }
 
     /// The next larger entry, where none waits.
-    pub fn next(&self, at: Cursor) -> Option<Cursor> {
+    pub(crate) fn next(&self, at: Cursor) -> Option<Cursor> {
         match self.bins[at.bin].next(at.place) {
             Some(place) => Some(Cursor { place, ..at }),
             None => self.smallest_from(at.bin + 1),
@@ -187,7 +187,7 @@ impl FreeList {
     }
 
     /// The largest entry.
-    pub fn last(&self) -> Option<Entry> {
+    pub(crate) fn last(&self) -> Option<Entry> {
         let used = self
             .in_use
             .iter()
@@ -203,7 +203,7 @@ impl FreeList {
     }
 
     /// All entries, smallest first.
-    pub fn iter(&mut self) -> impl Iterator<Item = Entry> + '_ {
+    pub(crate) fn iter(&mut self) -> impl Iterator<Item = Entry> + '_ {
         self.settle();
         let pieces = self.bins.iter().flat_map(|bin| bin.pieces().rev());
         let keys = pieces.flat_map(|piece| piece.iter().rev());

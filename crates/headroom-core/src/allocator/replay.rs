@@ -72,7 +72,7 @@ pub(super) struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    pub const fn none(repeats: &'a [Range<usize>]) -> Self {
+    pub(crate) const fn none(repeats: &'a [Range<usize>]) -> Self {
         Self {
             at: 0,
             replayed: 0,
@@ -82,7 +82,7 @@ impl<'a> Progress<'a> {
     }
 
     /// The same at a later request before the next border.
-    pub fn inside(&self, at: usize) -> Self {
+    pub(crate) fn inside(&self, at: usize) -> Self {
         Self {
             at,
             replayed: self.replayed + at.saturating_sub(self.at),
@@ -173,7 +173,7 @@ pub(super) mod tests {
     use super::*;
     use headroom_testing::Dice;
 
-    pub struct Program {
+    pub(crate) struct Program {
         requests: Vec<Request>,
         repeats: Vec<Range<usize>>,
     }
@@ -191,7 +191,7 @@ pub(super) mod tests {
     }
 
     /// What lasts, and a stretch that frees what it allocates, six times; the last two as a copy of those before them.
-    pub fn program(seed: u64) -> Program {
+    pub(crate) fn program(seed: u64) -> Program {
         let mut dice = Dice::new(seed);
         let mut size = |most: u64| Bytes::new(512 + dice.below(most << 10));
         let malloc = |handle, bytes| Request::Malloc {

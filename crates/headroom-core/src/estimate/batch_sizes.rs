@@ -81,7 +81,7 @@ pub fn deciding(scenario: &Scenario) -> Cow<'_, Scenario> {
 }
 
 /// The scenario with batches of the usual size, where samples vary.
-pub fn typical(scenario: &Scenario) -> Option<Scenario> {
+pub(crate) fn typical(scenario: &Scenario) -> Option<Scenario> {
     let case = Case::of(scenario);
     let edges = edges(&case);
     let sizes = SizeDistribution::of(&scenario.data)?;

@@ -7,7 +7,7 @@ use headroom_catalog::{self as catalog, NamedOverhead, Overhead, Process};
 use headroom_scenario::{Case, Scenario};
 
 /// The properties of the GPU that the tape needs; an A100's if no GPU is named.
-pub fn machine(case: &Case) -> Machine {
+pub(crate) fn machine(case: &Case) -> Machine {
     let default = Machine::default();
     let multiprocessors = case.gpu.and_then(|gpu| gpu.sms.get());
     Machine {
@@ -20,7 +20,7 @@ pub fn machine(case: &Case) -> Machine {
 
 /// The memory that `nvidia-smi` shows for the process: reserved, CUDA context, libraries, NCCL with several GPUs, and any
 /// measured correction.
-pub fn band(case: &Case, reserved: Band) -> Band {
+pub(crate) fn band(case: &Case, reserved: Band) -> Band {
     overheads(case).iter().fold(reserved, |band, part| Band {
         low: band.low + part.overhead.low,
         expected: band.expected + part.overhead.expected,
@@ -29,7 +29,7 @@ pub fn band(case: &Case, reserved: Band) -> Band {
 }
 
 /// Each overhead on top of the predicted reserved memory.
-pub fn overheads(case: &Case) -> Vec<NamedOverhead> {
+pub(crate) fn overheads(case: &Case) -> Vec<NamedOverhead> {
     let mut parts = outside(case);
     let kept = Some(case.scenario.runtime.kept_mib).filter(|mib| *mib > 0);
     let kept = kept.map(|mib| Overhead::measured(Bytes::mib(mib)));
@@ -58,7 +58,7 @@ fn outside(case: &Case) -> Vec<NamedOverhead> {
 }
 
 /// NCCL communicators of one process: one for each mesh group it belongs to, each with its own buffers.
-pub fn communicators(scenario: &Scenario) -> u32 {
+pub(crate) fn communicators(scenario: &Scenario) -> u32 {
     if scenario.hardware.gpus < 2 {
         return 0;
     }
@@ -67,13 +67,13 @@ pub fn communicators(scenario: &Scenario) -> u32 {
 }
 
 /// The memory that `nvidia-smi` shows beyond torch's reserved memory.
-pub fn overhead(case: &Case) -> Bytes {
+pub(crate) fn overhead(case: &Case) -> Bytes {
     band(case, Band::default()).expected
 }
 
 /// The memory this process can use: all that is left to programs, or less if `runtime.memory_fraction` limits the
 /// allocator.
-pub fn usable(case: &Case) -> Option<Bytes> {
+pub(crate) fn usable(case: &Case) -> Option<Bytes> {
     let left = left(case)?;
     let Some(fraction) = case.scenario.runtime.memory_fraction else {
         return Some(left);
@@ -86,7 +86,7 @@ pub fn usable(case: &Case) -> Option<Bytes> {
 }
 
 /// The memory that the driver and the desktop leave to programs.
-pub fn left(case: &Case) -> Option<Bytes> {
+pub(crate) fn left(case: &Case) -> Option<Bytes> {
     let hardware = &case.scenario.hardware;
     // What was measured outside PyTorch has the desktop in it.
     let desktop = if hardware.display && case.scenario.runtime.outside_mib.is_none() {

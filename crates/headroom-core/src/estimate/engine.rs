@@ -26,7 +26,7 @@ pub(super) struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    pub fn of(case: &Case<'a>) -> Result<Self, Unsupported> {
+    pub(crate) fn of(case: &Case<'a>) -> Result<Self, Unsupported> {
         one_process(case)?;
         Ok(Self {
             scenario: case.scenario,
@@ -38,12 +38,12 @@ impl<'a> Engine<'a> {
     }
 
     /// The network, for questions that need no run.
-    pub fn net(&self) -> &dyn Net {
+    pub(crate) fn net(&self) -> &dyn Net {
         &*self.net
     }
 
     /// The first steps, and after them an evaluation and a resumed checkpoint where the scenario has them.
-    pub fn first_steps(&self, detail: Detail) -> Result<Run, Unsupported> {
+    pub(crate) fn first_steps(&self, detail: Detail) -> Result<Run, Unsupported> {
         self.run(RunPlan {
             detail,
             ..self.with_interludes(RunPlan::first_steps(STEPS))
@@ -51,7 +51,7 @@ impl<'a> Engine<'a> {
     }
 
     /// The same with as few micro-batches as reach every state of the memory.
-    pub fn fewest_first_steps(&self, detail: Detail) -> Result<Run, Unsupported> {
+    pub(crate) fn fewest_first_steps(&self, detail: Detail) -> Result<Run, Unsupported> {
         self.run(RunPlan {
             detail,
             passes: FEWEST_PASSES,
@@ -60,12 +60,12 @@ impl<'a> Engine<'a> {
     }
 
     /// The first steps and nothing after them.
-    pub fn steps_alone(&self) -> Result<Run, Unsupported> {
+    pub(crate) fn steps_alone(&self) -> Result<Run, Unsupported> {
         self.run(RunPlan::first_steps(STEPS))
     }
 
     /// One steady-state step, with as few passes as decide its peak.
-    pub fn peak_only_step(&self, detail: Detail) -> Result<Run, Unsupported> {
+    pub(crate) fn peak_only_step(&self, detail: Detail) -> Result<Run, Unsupported> {
         self.run(RunPlan {
             peak_only: true,
             ..self.steady(detail)
@@ -73,7 +73,7 @@ impl<'a> Engine<'a> {
     }
 
     /// One steady-state step.
-    pub fn steady_step(&self, detail: Detail) -> Result<Run, Unsupported> {
+    pub(crate) fn steady_step(&self, detail: Detail) -> Result<Run, Unsupported> {
         self.run(self.steady(detail))
     }
 

@@ -432,7 +432,7 @@ mod tests {
                 optimizer,
                 ..Training::default()
             };
-            if step::foldable(&training) {
+            if step::plan::foldable(&training) {
                 check("gpt2", |t| t.optimizer = optimizer);
             }
         }

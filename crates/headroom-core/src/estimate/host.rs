@@ -143,7 +143,11 @@ struct Sizes {
 }
 
 /// The host memory and the disk of a run.
-pub fn host_and_disk(run: &Run, end: Option<&PhasePeak>, scenario: &Scenario) -> (Host, Disk) {
+pub(crate) fn host_and_disk(
+    run: &Run,
+    end: Option<&PhasePeak>,
+    scenario: &Scenario,
+) -> (Host, Disk) {
     let (batch, pinned) = batch(run, scenario.training.accumulation);
     let trained = unsharded(run.trainable, run.trainable_bytes, scenario);
     let weights = unsharded(run.parameters, run.bytes, scenario);

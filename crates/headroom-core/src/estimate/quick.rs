@@ -4,14 +4,14 @@ use super::Phase;
 use crate::tape::{Sum, Trace};
 
 /// The most that is allocated at any instant, in storages as the allocator rounds them.
-pub fn peak(trace: &Trace) -> u64 {
+pub(crate) fn peak(trace: &Trace) -> u64 {
     let outline = outline(trace);
     outline.passes.max(outline.step)
 }
 
 /// Allocated memory before a training step and the peaks of its two parts, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outline {
+pub(crate) struct Outline {
     /// Before the first step: weights, buffers, the optimizer's states.
     pub setup: u64,
     /// The batches of a step.
@@ -26,7 +26,7 @@ pub struct Outline {
     pub micro_batches: u32,
 }
 
-pub fn outline(trace: &Trace) -> Outline {
+pub(crate) fn outline(trace: &Trace) -> Outline {
     let mut sum = Sum::of(&trace.storages);
     sum.follow(&trace.setup, &trace.setup_groups, 0);
     let bytes = |live: f64| live as u64;

@@ -61,7 +61,7 @@ impl RankMemory {
 
 /// A rank's first steps, and the allocator's replay of them.
 #[derive(Debug)]
-pub struct FirstSteps {
+pub(crate) struct FirstSteps {
     pub rank: Rank,
     pub run: Run,
     pub peaks: Peaks,
@@ -71,7 +71,7 @@ pub struct FirstSteps {
 
 impl FirstSteps {
     /// What these steps need.
-    pub fn estimate(&self, case: &Case) -> Result<Estimate, Unsupported> {
+    pub(crate) fn estimate(&self, case: &Case) -> Result<Estimate, Unsupported> {
         assess::estimate(&case.on(self.rank), &self.run, &self.peaks)
     }
 
@@ -94,7 +94,7 @@ enum MicroBatches {
 }
 
 /// The first steps of this case's rank.
-pub fn first_steps(case: &Case, detail: Detail) -> Result<FirstSteps, Unsupported> {
+pub(crate) fn first_steps(case: &Case, detail: Detail) -> Result<FirstSteps, Unsupported> {
     let usual = simulate(case, detail, MicroBatches::Default)?;
     let steps = match usual {
         Some(steps) => Some(steps),
@@ -129,7 +129,7 @@ fn simulate(
 
 /// The first steps of the fullest rank: of the fullest pipeline stage, and of the first shard, which is never smaller than
 /// another.
-pub fn fullest(case: &Case, detail: Detail) -> Result<FirstSteps, Unsupported> {
+pub(crate) fn fullest(case: &Case, detail: Detail) -> Result<FirstSteps, Unsupported> {
     let mut fullest = first_steps(case, detail)?;
     let count = fullest.run.pipeline_parallel;
     if count < 2 {
@@ -164,7 +164,7 @@ pub fn fullest(case: &Case, detail: Detail) -> Result<FirstSteps, Unsupported> {
 }
 
 /// The ranks that differ, given the fullest rank's steps and their estimate.
-pub fn all(
+pub(crate) fn all(
     case: &Case,
     fullest: &FirstSteps,
     estimate: &Estimate,
@@ -198,7 +198,7 @@ pub fn all(
 }
 
 /// The allocated peak of the fullest rank in a steady-state step.
-pub fn quick_peak(case: &Case) -> Result<Bytes, Unsupported> {
+pub(crate) fn quick_peak(case: &Case) -> Result<Bytes, Unsupported> {
     let (mut most, run) = quick_run_of(case)?;
     let count = run.pipeline_parallel;
     let middle = middle_stages_to_run(case.scenario, &run);
@@ -212,7 +212,7 @@ pub fn quick_peak(case: &Case) -> Result<Bytes, Unsupported> {
 }
 
 /// The same for this case's rank only, and the number of its pipeline stages.
-pub fn quick_peak_of(case: &Case) -> Result<(Bytes, u32), Unsupported> {
+pub(crate) fn quick_peak_of(case: &Case) -> Result<(Bytes, u32), Unsupported> {
     let (peak, run) = quick_run_of(case)?;
     Ok((peak, run.pipeline_parallel))
 }

@@ -54,7 +54,7 @@ pub(super) struct FirstSteps {
 }
 
 impl FirstSteps {
-    pub fn of(trace: &Trace, steps: u32) -> Self {
+    pub(crate) fn of(trace: &Trace, steps: u32) -> Self {
         let expansion = Expansion::new(trace);
         let end = begins(trace, steps);
         let mut events = Vec::new();
@@ -101,7 +101,7 @@ pub(super) struct SteadyStep {
 }
 
 impl SteadyStep {
-    pub fn of(trace: &Trace) -> Self {
+    pub(crate) fn of(trace: &Trace) -> Self {
         let expansion = Expansion::new(trace);
         let last = begins(trace, STEPS - 1);
         let mut ages = StepsSinceUse::default();

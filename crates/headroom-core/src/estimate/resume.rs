@@ -7,6 +7,6 @@ use headroom_scenario::{Scenario, Trainer};
 /// (`Trainer._load_from_checkpoint`), Lightning (`TorchCheckpointIO.load_checkpoint`), DeepSpeed
 /// (`DeepSpeedEngine._load_checkpoint`), torchtune (`safe_torch_load`), Megatron-core (`_load_base_checkpoint`) and
 /// torchtitan (`torch.distributed.checkpoint`). A checkpoint that stays referenced stays on the device for good.
-pub fn on_device(scenario: &Scenario) -> bool {
+pub(crate) fn on_device(scenario: &Scenario) -> bool {
     scenario.runtime.save_every.is_some() && scenario.stack.trainer == Trainer::Torch
 }

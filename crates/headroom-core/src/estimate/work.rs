@@ -5,20 +5,20 @@ use super::Expansion;
 use crate::tape::Trace;
 
 /// The most requests to the allocator in one replay, with layers unfolded.
-pub const MOST_REQUESTS: usize = 1_200_000;
+pub(crate) const MOST_REQUESTS: usize = 1_200_000;
 
 /// The most work of a run and of the search for the smallest GPU on which it completes.
-pub const MOST_OF_ANSWER: usize = 4_500_000;
+pub(crate) const MOST_OF_ANSWER: usize = 4_500_000;
 
 /// The most work of all pipeline stages together.
-pub const MOST_OF_STAGES: usize = 1_000_000;
+pub(crate) const MOST_OF_STAGES: usize = 1_000_000;
 
 /// The most work of a rank for which another shard is simulated too; that holds no more.
-pub const MOST_OF_SHARDS: usize = 1_500_000;
+pub(crate) const MOST_OF_SHARDS: usize = 1_500_000;
 
 /// Requests to the allocator in a replay. A copied part counts once if it leaves the allocator's state unchanged, which it
 /// does from the second micro-batch or step on.
-pub fn requests(trace: &Trace) -> usize {
+pub(crate) fn requests(trace: &Trace) -> usize {
     let expansion = Expansion::new(trace);
     let begins = |phase: usize| {
         let mark = trace.phase_starts.get(phase);
@@ -38,7 +38,7 @@ pub fn requests(trace: &Trace) -> usize {
 }
 
 /// The same including the cost of recording the trace: a tensor costs about eight requests.
-pub fn of(trace: &Trace) -> usize {
+pub(crate) fn of(trace: &Trace) -> usize {
     const OF_A_TENSOR: usize = 8;
     requests(trace) + OF_A_TENSOR * trace.storages.len()
 }

@@ -20,7 +20,7 @@ struct Albert {
     headless: bool,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     Ok(Box::new(Albert {
         config: Config::new(sizes)?,
         types: sizes.or("types", 2),

@@ -7,20 +7,20 @@ use headroom_scenario::Attention;
 
 /// How a model's own `eager_attention_forward` treats its scores.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Eager {
+pub(crate) struct Eager {
     /// `softmax(.., dtype=float32).to(query.dtype)` rather than a plain softmax.
     pub in_fp32: bool,
 }
 
 /// `x.view(b, s, -1, d).transpose(1, 2)`.
-pub fn heads(x: &Tensor, heads: u64) -> Tensor {
+pub(crate) fn heads(x: &Tensor, heads: u64) -> Tensor {
     let (b, s, width) = (x.size(0), x.size(1), x.size(2));
     let d = width / heads.max(1);
     x.view(&[b, s, heads, d]).transpose(1, 2)
 }
 
 /// The result as `[B, S, H, D]`, and the probabilities, which callers hold on to where there are any.
-pub fn attend(
+pub(crate) fn attend(
     cx: &Cx,
     [query, key, value]: [&Tensor; 3],
     mask: &AttentionMask,

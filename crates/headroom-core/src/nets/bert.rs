@@ -47,15 +47,15 @@ struct Bert {
     classes: u64,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     build_as(sizes, Architecture::Bert)
 }
 
-pub fn roberta(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn roberta(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     build_as(sizes, Architecture::Roberta)
 }
 
-pub fn electra(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn electra(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     build_as(sizes, Architecture::Electra)
 }
 

@@ -25,7 +25,7 @@ struct LayerInputs {
     rel_embeddings: Tensor,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     Ok(Box::new(Deberta {
         config: Config::new(sizes)?,
         buckets: sizes.or("buckets", 256),

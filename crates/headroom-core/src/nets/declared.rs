@@ -12,7 +12,7 @@ use headroom_scenario::network::{
 use headroom_scenario::{self as scenario, Data};
 
 /// The network of a plan.
-pub fn net(plan: Plan) -> Box<dyn Net> {
+pub(crate) fn net(plan: Plan) -> Box<dyn Net> {
     let Plan {
         input,
         parts,

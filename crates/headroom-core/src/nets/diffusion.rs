@@ -5,7 +5,7 @@ use super::{Cx, Output};
 use crate::tape::{DType, Tensor};
 
 /// The mean squared error in fp32, with the prediction as what the model returns.
-pub fn mse_output(cx: &Cx, predicted: Tensor, target: &Tensor) -> Output {
+pub(crate) fn mse_output(cx: &Cx, predicted: Tensor, target: &Tensor) -> Output {
     let loss = cx.module("loss", |_| {
         let target = target.to(DType::F32);
         predicted
@@ -19,7 +19,7 @@ pub fn mse_output(cx: &Cx, predicted: Tensor, target: &Tensor) -> Output {
 }
 
 /// `get_timestep_embedding` with `flip_sin_to_cos`.
-pub fn sinusoids(timesteps: &Tensor, width: u64) -> Tensor {
+pub(crate) fn sinusoids(timesteps: &Tensor, width: u64) -> Tensor {
     let half = width / 2;
     let mut exponent = timesteps.constant("arange", &[half], DType::F32);
     exponent = exponent.mul_scalar();
@@ -40,7 +40,7 @@ pub fn sinusoids(timesteps: &Tensor, width: u64) -> Tensor {
 }
 
 /// `TimestepEmbedding`, `PixArtAlphaTextProjection`: two linear layers.
-pub fn timestep_embedding(cx: &Cx, name: &'static str, x: &Tensor, width: u64) -> Tensor {
+pub(crate) fn timestep_embedding(cx: &Cx, name: &'static str, x: &Tensor, width: u64) -> Tensor {
     cx.module(name, |cx| {
         let mut x = cx.linear("linear_1", x, width, true);
         x = x.silu();
@@ -49,7 +49,7 @@ pub fn timestep_embedding(cx: &Cx, name: &'static str, x: &Tensor, width: u64) -
 }
 
 /// The linear layer of `AdaLayerNormZero` and its like: as many shifts, scales and gates.
-pub fn modulation(cx: &Cx, name: &'static str, emb: &Tensor, parts: u64) -> Vec<Tensor> {
+pub(crate) fn modulation(cx: &Cx, name: &'static str, emb: &Tensor, parts: u64) -> Vec<Tensor> {
     let width = emb.size(-1);
     emb.silu()
         .pipe(|x| cx.linear(name, x, parts * width, true))
@@ -57,18 +57,18 @@ pub fn modulation(cx: &Cx, name: &'static str, emb: &Tensor, parts: u64) -> Vec<
 }
 
 /// `norm(x) * (1 + scale[:, None]) + shift[:, None]`, with a norm that learns nothing.
-pub fn modulated_norm(x: &Tensor, scale: &Tensor, shift: &Tensor) -> Tensor {
+pub(crate) fn modulated_norm(x: &Tensor, scale: &Tensor, shift: &Tensor) -> Tensor {
     modulate(&x.layer_norm(None, None), scale, shift)
 }
 
 /// `x * (1 + scale[:, None]) + shift[:, None]`.
-pub fn modulate(x: &Tensor, scale: &Tensor, shift: &Tensor) -> Tensor {
+pub(crate) fn modulate(x: &Tensor, scale: &Tensor, shift: &Tensor) -> Tensor {
     let scaled = scale.unsqueeze(1).add_scalar().pipe(|factor| x.mul(factor));
     scaled.add(&shift.unsqueeze(1))
 }
 
 /// `FeedForward` with `gelu-approximate`.
-pub fn feed_forward(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
+pub(crate) fn feed_forward(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
     let width = x.size(-1);
     cx.module(name, |cx| {
         cx.module("net", |cx| {
@@ -80,7 +80,7 @@ pub fn feed_forward(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
 }
 
 /// Rows of patches, `[B, side², patch² × channels]`, as an image.
-pub fn unpatchify(rows: &Tensor, side: u64, patch: u64, channels: u64) -> Tensor {
+pub(crate) fn unpatchify(rows: &Tensor, side: u64, patch: u64, channels: u64) -> Tensor {
     let n = rows.size(0);
     let mut image = rows.reshape(&[n, side, side, patch, patch, channels]);
     image = image.permute(&[0, 5, 1, 3, 2, 4]);

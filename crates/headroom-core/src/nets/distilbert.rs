@@ -15,7 +15,7 @@ struct DistilBert {
     headless: bool,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     Ok(Box::new(DistilBert {
         config: Config::new(sizes)?,
         headless: sizes.is_set("head=none"),

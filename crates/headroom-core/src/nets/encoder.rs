@@ -6,7 +6,7 @@ use crate::tape::Tensor;
 
 /// The sizes of a stack of transformer layers over tokens.
 #[derive(Clone, Copy, Debug)]
-pub struct Config {
+pub(crate) struct Config {
     pub layers: u64,
     pub hidden: u64,
     pub heads: u64,
@@ -18,7 +18,7 @@ pub struct Config {
 }
 
 impl Config {
-    pub fn new(sizes: &Sizes) -> Result<Self, ModelError> {
+    pub(crate) fn new(sizes: &Sizes) -> Result<Self, ModelError> {
         let hidden = sizes.need("hidden")?;
         Ok(Self {
             layers: sizes.need("layers")?,
@@ -32,7 +32,7 @@ impl Config {
 }
 
 /// Logits with their cross-entropy.
-pub fn output(cx: &Cx, logits: Tensor, labels: &Tensor) -> Output {
+pub(crate) fn output(cx: &Cx, logits: Tensor, labels: &Tensor) -> Output {
     let loss = class_loss(cx, &logits, labels);
     Output {
         loss,
@@ -51,7 +51,7 @@ impl Cx {
 }
 
 /// `BertIntermediate` and `BertOutput`.
-pub fn feed_forward(cx: &Cx, x: &Tensor, ffn: u64) -> Tensor {
+pub(crate) fn feed_forward(cx: &Cx, x: &Tensor, ffn: u64) -> Tensor {
     let inner = cx.module("intermediate", |cx| {
         cx.linear("dense", x, ffn, true).pipe(Tensor::gelu)
     });
@@ -59,7 +59,7 @@ pub fn feed_forward(cx: &Cx, x: &Tensor, ffn: u64) -> Tensor {
 }
 
 /// `BertSelfOutput` and `BertOutput`: a layer back to the model's width, and the norm of its sum with the residual.
-pub fn add_and_norm(cx: &Cx, x: &Tensor, residual: &Tensor) -> Tensor {
+pub(crate) fn add_and_norm(cx: &Cx, x: &Tensor, residual: &Tensor) -> Tensor {
     let mut x = cx.linear("dense", x, residual.size(-1), true);
     x = cx.dropout(&x, 0.1);
     let sum = x.add(residual);
@@ -67,7 +67,7 @@ pub fn add_and_norm(cx: &Cx, x: &Tensor, residual: &Tensor) -> Tensor {
 }
 
 /// `BertPooler`: the first token through a layer and tanh.
-pub fn pooler(cx: &Cx, name: &'static str, sequence: &Tensor) -> Tensor {
+pub(crate) fn pooler(cx: &Cx, name: &'static str, sequence: &Tensor) -> Tensor {
     cx.linear(name, &sequence.select(1), sequence.size(-1), true)
         .pipe(Tensor::tanh)
 }

@@ -22,7 +22,7 @@ struct LayerInputs {
     rotary: [Tensor; 2],
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let sizes = sizes.with_defaults([("vocab", 33), ("ctx", 1026)]);
     let config = Config::new(&sizes)?;
     Ok(Box::new(Esm { config }))

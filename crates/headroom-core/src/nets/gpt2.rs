@@ -17,7 +17,7 @@ struct Gpt2 {
     config: Config,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let config = Config::new(sizes)?;
     sizes.need("ctx")?;
     Ok(Box::new(Gpt2 { config }))

@@ -7,7 +7,7 @@ use crate::tape::{DType, Tensor};
 use headroom_scenario::LossKernel;
 
 /// The loss of `hidden` `[B, S, H]` by the kernel in force. `plain_before`: old versions of this model cast nothing up. `project` makes logits; `weight` is the head's matrix.
-pub fn loss(
+pub(crate) fn loss(
     cx: &Cx,
     hidden: &Tensor,
     labels: &Tensor,

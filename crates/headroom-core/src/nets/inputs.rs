@@ -6,7 +6,7 @@ use crate::tape::{DType, Tensor};
 use headroom_scenario::{Attention, Data};
 
 /// Token ids, their labels and, where samples are padded, the padding mask.
-pub fn token_ids_and_labels(cx: &Cx, data: &Data) -> Vec<Tensor> {
+pub(crate) fn token_ids_and_labels(cx: &Cx, data: &Data) -> Vec<Tensor> {
     let shape = [data.micro_batch, cx.tokens_of(data.sequence)];
     let mut all = vec![
         cx.for_first_stage(|| cx.tape.empty("input_ids", shape, DType::I64)),
@@ -19,7 +19,7 @@ pub fn token_ids_and_labels(cx: &Cx, data: &Data) -> Vec<Tensor> {
 }
 
 /// `position_ids`: `arange(s)`, offset by the cache's length.
-pub fn positions(ids: &Tensor) -> Tensor {
+pub(crate) fn positions(ids: &Tensor) -> Tensor {
     let s = ids.size(1);
     let from_zero = ids.constant("arange", &[s], DType::I64);
     let offset = from_zero.add_scalar();
@@ -28,12 +28,17 @@ pub fn positions(ids: &Tensor) -> Tensor {
 }
 
 /// The causal mask of transformers' masking_utils.py (`create_causal_mask`) for the attention in force.
-pub fn causal_mask(cx: &Cx, ids: &Tensor, padding: Option<&Tensor>, dtype: DType) -> AttentionMask {
+pub(crate) fn causal_mask(
+    cx: &Cx,
+    ids: &Tensor,
+    padding: Option<&Tensor>,
+    dtype: DType,
+) -> AttentionMask {
     windowed_mask(cx, ids, padding, dtype, None)
 }
 
 /// `create_sliding_window_causal_mask` for a window of this many tokens; without one, `create_causal_mask`.
-pub fn windowed_mask(
+pub(crate) fn windowed_mask(
     cx: &Cx,
     ids: &Tensor,
     padding: Option<&Tensor>,
@@ -49,7 +54,7 @@ pub fn windowed_mask(
 
 /// How a model creates its mask.
 #[derive(Clone, Copy, Debug)]
-pub struct MaskRules {
+pub(crate) struct MaskRules {
     /// `position_ids` are passed, so that they are searched for sequences packed into one row.
     pub probed: bool,
     /// A mask is made even where `is_causal` says the same (`allow_is_causal_skip=False`).
@@ -57,7 +62,7 @@ pub struct MaskRules {
 }
 
 /// A causal mask by these rules.
-pub fn mask(
+pub(crate) fn mask(
     cx: &Cx,
     ids: &Tensor,
     padding: Option<&Tensor>,
@@ -170,7 +175,7 @@ pub(super) fn scan_scratch(rows: &Tensor) {
 }
 
 /// The mask over a static cache's places, which is always made: a Boolean `[B, 1, S, room]`.
-pub fn static_mask(ids: &Tensor, room: u64) -> AttentionMask {
+pub(crate) fn static_mask(ids: &Tensor, room: u64) -> AttentionMask {
     let (b, s) = (ids.size(0), ids.size(1));
     let one = ids.constant("le", &[1, 1, s, room], DType::Bool);
     let mask = ids.constant("bitwise_and", &[b, 1, s, room], DType::Bool);
@@ -180,7 +185,7 @@ pub fn static_mask(ids: &Tensor, room: u64) -> AttentionMask {
 
 /// The mask of samples that are adjacent in one row: Boolean `[1, 1, T, T]`, where the numbers of the samples that two
 /// tokens belong to are compared (`packed_sequence_mask_function`).
-pub fn packed_mask(cx: &Cx, ids: &Tensor) -> AttentionMask {
+pub(crate) fn packed_mask(cx: &Cx, ids: &Tensor) -> AttentionMask {
     packed_sequence_probe(ids);
     if cx.env.training.attention == Attention::Flash2 {
         return AttentionMask::Causal;

@@ -6,7 +6,7 @@ use crate::tape::{DType, Tensor};
 
 /// How a loss goes over all logits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entropy {
+pub(crate) enum Entropy {
     /// `F.cross_entropy`.
     Library,
     /// A kernel that writes the gradient over its logits.
@@ -23,7 +23,7 @@ impl Entropy {
 }
 
 /// `CrossEntropyLoss()(logits.view(-1, classes), labels.view(-1))`, as encoders' heads compute it.
-pub fn class_loss(cx: &Cx, logits: &Tensor, labels: &Tensor) -> Tensor {
+pub(crate) fn class_loss(cx: &Cx, logits: &Tensor, labels: &Tensor) -> Tensor {
     cx.module("loss", |_| {
         let classes = logits.size(-1);
         let rows = logits.view(&[logits.numel() / classes.max(1), classes]);
@@ -33,7 +33,12 @@ pub fn class_loss(cx: &Cx, logits: &Tensor, labels: &Tensor) -> Tensor {
 
 /// `ForCausalLMLoss` of transformers: cross-entropy of fp32 logits with the next token, with the copies that the version in
 /// use makes. Gives the loss and the logits as the model returns them.
-pub fn causal_lm_loss(cx: &Cx, logits: Tensor, labels: &Tensor, entropy: Entropy) -> [Tensor; 2] {
+pub(crate) fn causal_lm_loss(
+    cx: &Cx,
+    logits: Tensor,
+    labels: &Tensor,
+    entropy: Entropy,
+) -> [Tensor; 2] {
     match cx.env.libraries.logits {
         Logits::Upcast => {
             let wide = logits.to(DType::F32);
@@ -53,7 +58,7 @@ pub fn causal_lm_loss(cx: &Cx, logits: Tensor, labels: &Tensor, entropy: Entropy
 }
 
 /// Logits `[B, S, V]` without the last of each sample, against labels without the first: both are copies.
-pub fn shifted_loss(logits: &Tensor, labels: &Tensor, entropy: Entropy) -> Tensor {
+pub(crate) fn shifted_loss(logits: &Tensor, labels: &Tensor, entropy: Entropy) -> Tensor {
     let mut rows = without_last(logits);
     let labels = without_last(labels);
     let (n, vocabulary) = (labels.numel(), rows.size(-1));
@@ -62,12 +67,12 @@ pub fn shifted_loss(logits: &Tensor, labels: &Tensor, entropy: Entropy) -> Tenso
 }
 
 /// `[:, :-1].contiguous()`; which end is cut makes no difference to memory.
-pub fn without_last(x: &Tensor) -> Tensor {
+pub(crate) fn without_last(x: &Tensor) -> Tensor {
     x.narrow(1, x.size(1).saturating_sub(1)).contiguous()
 }
 
 /// Labels `[B, S]` with one more at the end, and moved by one in one dimension: both names live to the end of a loss.
-pub fn shifted_labels(labels: &Tensor) -> [Tensor; 2] {
+pub(crate) fn shifted_labels(labels: &Tensor) -> [Tensor; 2] {
     let (n, s) = (labels.size(0), labels.size(1));
     let padded = labels.constant("pad", &[n, s + 1], DType::I64);
     let shifted = padded.narrow(1, s).contiguous().view(&[n * s]);

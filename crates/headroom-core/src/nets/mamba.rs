@@ -19,7 +19,7 @@ struct Mamba {
     vocab: u64,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let hidden = sizes.need("hidden")?;
     Ok(Box::new(Mamba {
         layers: sizes.need("layers")?,

@@ -58,13 +58,15 @@ mod recorded;
 #[cfg(test)]
 mod tests;
 
-pub use cx::{Context, Cx, Env, Plan, Region, Split, Stage, Stages, TensorParallel};
-pub use declared::net as declared;
+pub(crate) use cx::{Context, Plan, Split, Stage, Stages, TensorParallel};
+pub use cx::{Cx, Env, Region};
+pub(crate) use declared::net as declared;
 pub use error::ModelError;
-pub use kv_cache::KvCache;
-pub use language_model::{LanguageModel, TokenMask};
+pub(crate) use kv_cache::KvCache;
+pub(crate) use language_model::{LanguageModel, TokenMask};
 pub use libraries::{Libraries, Logits};
-pub use model::{Model, bytes, construct, count};
+pub(crate) use model::{Model, bytes};
+pub use model::{construct, count};
 pub use net::{Build, Net, Output};
 pub use registry::{build, has, register};
 pub use sizes::Sizes;

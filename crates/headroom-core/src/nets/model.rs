@@ -70,7 +70,7 @@ pub fn count<'a>(params: impl Iterator<Item = &'a Rc<Param>>) -> u64 {
 }
 
 /// The bytes of these parameters, with those of equal layers.
-pub fn bytes<'a>(params: impl Iterator<Item = &'a Rc<Param>>) -> u64 {
+pub(crate) fn bytes<'a>(params: impl Iterator<Item = &'a Rc<Param>>) -> u64 {
     params
         .map(|param| param.data.bytes().saturating_mul(param.copies()))
         .fold(0, u64::saturating_add)

@@ -27,7 +27,7 @@ struct LayerInputs {
     rotary: [Tensor; 2],
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     sizes.need("ffn")?;
     Ok(Box::new(ModernBert {
         config: Config::new(sizes)?,

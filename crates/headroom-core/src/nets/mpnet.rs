@@ -17,7 +17,7 @@ struct MpNet {
     buckets: u64,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     Ok(Box::new(MpNet {
         config: Config::new(sizes)?,
         buckets: sizes.or("buckets", 32),

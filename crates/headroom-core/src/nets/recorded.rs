@@ -11,7 +11,7 @@ use headroom_scenario::{Data, Optimizer, Precision, Training};
 
 /// A run as it was recorded.
 #[derive(Clone, Debug)]
-pub struct Case {
+pub(crate) struct Case {
     architecture: String,
     sizes: Sizes,
     pub data: Data,
@@ -23,7 +23,7 @@ pub struct Case {
 
 impl Case {
     /// Two steps of a model with these sizes, to the byte.
-    pub fn new(architecture: &str, sizes: &[(&str, u64)]) -> Self {
+    pub(crate) fn new(architecture: &str, sizes: &[(&str, u64)]) -> Self {
         let case = Self {
             architecture: architecture.to_string(),
             sizes: Sizes::default(),
@@ -36,7 +36,7 @@ impl Case {
     }
 
     /// A model of the catalogue with some sizes changed.
-    pub fn of_catalog(id: &str, changes: &[(&str, u64)]) -> Self {
+    pub(crate) fn of_catalog(id: &str, changes: &[(&str, u64)]) -> Self {
         let entry = model(id).unwrap();
         let case = Self {
             sizes: Sizes::from_entry(entry),
@@ -45,26 +45,26 @@ impl Case {
         case.with(changes)
     }
 
-    pub fn with(mut self, sizes: &[(&str, u64)]) -> Self {
+    pub(crate) fn with(mut self, sizes: &[(&str, u64)]) -> Self {
         for (name, value) in sizes {
             self.sizes.set(name, *value);
         }
         self
     }
 
-    pub fn batch(mut self, micro_batch: u64, sequence: u64) -> Self {
+    pub(crate) fn batch(mut self, micro_batch: u64, sequence: u64) -> Self {
         self.data.micro_batch = micro_batch;
         self.data.sequence = sequence;
         self
     }
 
-    pub fn trained(self, training: &Training) -> Self {
+    pub(crate) fn trained(self, training: &Training) -> Self {
         let training = training.clone();
         Self { training, ..self }
     }
 
     /// Over three steps. Small tensors that only decide a branch are not all allocated: the peak may be off by some.
-    pub fn three_steps(self) -> Self {
+    pub(crate) fn three_steps(self) -> Self {
         Self {
             steps: 3,
             tolerance: 4096,
@@ -72,7 +72,7 @@ impl Case {
         }
     }
 
-    pub fn run(&self) -> Run {
+    pub(crate) fn run(&self) -> Run {
         let net = build(&self.architecture, &self.sizes).unwrap();
         let plan = RunPlan::first_steps(self.steps);
         let (data, training) = (&self.data, &self.training);
@@ -80,7 +80,7 @@ impl Case {
     }
 
     /// The highest allocation and the phase it is in.
-    pub fn peak(&self) -> (u64, Phase) {
+    pub(crate) fn peak(&self) -> (u64, Phase) {
         let run = self.run();
         let peaks = Peaks::replayed(&run.trace, &Settings::expandable());
         let peak = peaks.highest().unwrap();
@@ -90,7 +90,7 @@ impl Case {
 
 /// Compares the predicted peak with the recorded one.
 #[track_caller]
-pub fn check(case: &Case, recorded: u64) {
+pub(crate) fn check(case: &Case, recorded: u64) {
     let (peak, _) = case.peak();
     let off = peak.abs_diff(recorded);
     assert!(
@@ -100,7 +100,7 @@ pub fn check(case: &Case, recorded: u64) {
     );
 }
 
-pub fn training(precision: Precision, optimizer: Optimizer) -> Training {
+pub(crate) fn training(precision: Precision, optimizer: Optimizer) -> Training {
     Training {
         precision,
         optimizer,

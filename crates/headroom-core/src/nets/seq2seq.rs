@@ -34,19 +34,19 @@ enum Model {
     Marian,
 }
 
-pub fn whisper(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn whisper(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     build(sizes, Model::Whisper)
 }
 
-pub fn bart(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn bart(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     build(sizes, Model::Bart)
 }
 
-pub fn mbart(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn mbart(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     build(sizes, Model::MBart)
 }
 
-pub fn marian(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn marian(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     build(sizes, Model::Marian)
 }
 

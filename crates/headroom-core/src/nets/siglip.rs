@@ -26,7 +26,7 @@ struct Siglip {
     projection: u64,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let text = Tower {
         quick_gelu: false,
         ..Tower::of_texts(sizes)?

@@ -27,7 +27,7 @@ enum Model {
 
 /// One layer, which other models built on ViT have too.
 #[derive(Clone, Copy, Debug)]
-pub struct Layer {
+pub(crate) struct Layer {
     pub hidden: u64,
     pub heads: u64,
     pub ffn: u64,
@@ -36,15 +36,15 @@ pub struct Layer {
     pub scaled: bool,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     build_as(sizes, Model::Vit)
 }
 
-pub fn deit(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn deit(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     build_as(sizes, Model::Deit)
 }
 
-pub fn dinov2(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn dinov2(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     build_as(sizes, Model::Dinov2)
 }
 
@@ -67,7 +67,7 @@ fn build_as(sizes: &Sizes, model: Model) -> Result<Box<dyn Net>, ModelError> {
 }
 
 /// Images and one label each.
-pub fn images_and_labels(cx: &Cx, data: &Data, size: u64) -> Vec<Tensor> {
+pub(crate) fn images_and_labels(cx: &Cx, data: &Data, size: u64) -> Vec<Tensor> {
     let shape = [data.micro_batch, 3, size, size];
     vec![
         cx.tape.empty("pixel_values", shape, cx.env.weights),
@@ -76,7 +76,13 @@ pub fn images_and_labels(cx: &Cx, data: &Data, size: u64) -> Vec<Tensor> {
 }
 
 /// An image as a sequence of patches `[B, N, C]`, by a convolution with a stride of its kernel.
-pub fn patches(cx: &Cx, name: &'static str, image: &Tensor, width: u64, size: u64) -> Tensor {
+pub(crate) fn patches(
+    cx: &Cx,
+    name: &'static str,
+    image: &Tensor,
+    width: u64,
+    size: u64,
+) -> Tensor {
     let grid = cx.conv2d(name, image, width, size, Conv::stride(size), true);
     let count = grid.size(2) * grid.size(3);
     grid.reshape(&[grid.size(0), width, count]).transpose(1, 2)
@@ -162,7 +168,7 @@ impl Vit {
 
 impl Layer {
     /// `ViTLayer.forward`.
-    pub fn run(self, cx: &Cx, input: &Tensor) -> Tensor {
+    pub(crate) fn run(self, cx: &Cx, input: &Tensor) -> Tensor {
         let [before, after] = if self.scaled {
             ["norm1", "norm2"]
         } else {

@@ -17,7 +17,7 @@ struct VitMae {
     masked: u64,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let layer = |hidden: u64, heads, ffn| Layer {
         hidden,
         heads,

@@ -15,7 +15,7 @@ use headroom_scenario::{Checkpointing, Training};
 const BUFFER: u64 = 10_485_760;
 
 #[derive(Debug)]
-pub struct DataParallel(Rc<State>);
+pub(crate) struct DataParallel(Rc<State>);
 
 #[derive(Debug)]
 struct State {
@@ -31,7 +31,7 @@ struct State {
 }
 
 impl DataParallel {
-    pub fn new(tape: &Tape, world: World, training: &Training) -> Self {
+    pub(crate) fn new(tape: &Tape, world: World, training: &Training) -> Self {
         Self(Rc::new(State {
             tape: tape.clone(),
             gpus: world.mesh.data.into(),

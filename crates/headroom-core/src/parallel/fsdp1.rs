@@ -15,7 +15,7 @@ const POST_BACKWARD: Stream = Stream::side(3);
 
 /// The root module and the modules of a wrap policy.
 #[derive(Debug)]
-pub struct FullyShardedDataParallel(Rc<State>);
+pub(crate) struct FullyShardedDataParallel(Rc<State>);
 
 #[derive(Debug)]
 struct State {
@@ -66,7 +66,7 @@ struct Handle {
 }
 
 impl FullyShardedDataParallel {
-    pub fn new(tape: &Tape, world: World, training: &Training) -> Self {
+    pub(crate) fn new(tape: &Tape, world: World, training: &Training) -> Self {
         Self(Rc::new(State {
             tape: tape.clone(),
             adapters: training.lora.is_some(),

@@ -12,7 +12,7 @@ const MASTER: DType = DType::F32;
 
 /// Weights and gradients in one buffer each (`_ParamAndGradBuffer`), and the optimizer's part of them.
 #[derive(Debug)]
-pub struct MegatronDdp(Rc<State>);
+pub(crate) struct MegatronDdp(Rc<State>);
 
 #[derive(Debug)]
 struct State {
@@ -31,7 +31,7 @@ struct Buffer {
 }
 
 impl MegatronDdp {
-    pub fn new(world: World) -> Self {
+    pub(crate) fn new(world: World) -> Self {
         Self(Rc::new(State {
             world,
             buffers: RefCell::default(),

@@ -13,15 +13,15 @@ mod zero;
 use std::rc::Rc;
 
 use crate::tape::Tape;
-pub use data_parallel::DataParallel;
-pub use fsdp1::FullyShardedDataParallel;
-pub use fsdp2::FullyShard;
+pub(crate) use data_parallel::DataParallel;
+pub(crate) use fsdp1::FullyShardedDataParallel;
+pub(crate) use fsdp2::FullyShard;
 use headroom_scenario::{Parallelism, Training};
-pub use megatron::MegatronDdp;
+pub(crate) use megatron::MegatronDdp;
 pub use world::World;
 use world::is_accelerate;
-pub use wrapper::{Forward, Role, Unwrapped, Wrapper};
-pub use zero::{MODULE_HOOKS, ZeroOptimizer, ZeroParameters};
+pub(crate) use wrapper::{Forward, Role, Unwrapped, Wrapper};
+pub(crate) use zero::{MODULE_HOOKS, ZeroOptimizer, ZeroParameters};
 
 impl World {
     /// The model wrapper of this strategy; `Unwrapped` on one GPU.

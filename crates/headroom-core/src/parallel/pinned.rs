@@ -1,7 +1,7 @@
 //! The host's memory in pages that stay in place, as PyTorch's `CachingHostAllocator` gives it out.
 
 /// The block that this many bytes are put into: a power of two (`PowerOf2Ceil`), kept when they are freed.
-pub fn block(bytes: u64) -> u64 {
+pub(crate) fn block(bytes: u64) -> u64 {
     if bytes == 0 {
         return 0;
     }
@@ -9,6 +9,6 @@ pub fn block(bytes: u64) -> u64 {
 }
 
 /// Blocks of all these.
-pub fn blocks(sizes: impl Iterator<Item = u64>) -> u64 {
+pub(crate) fn blocks(sizes: impl Iterator<Item = u64>) -> u64 {
     sizes.map(block).fold(0, u64::saturating_add)
 }

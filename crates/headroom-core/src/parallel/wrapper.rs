@@ -23,7 +23,7 @@ pub enum Role {
 }
 
 /// The forward function of a module: inputs to outputs.
-pub type Forward<'a> = dyn Fn(Vec<Tensor>) -> Vec<Tensor> + 'a;
+pub(crate) type Forward<'a> = dyn Fn(Vec<Tensor>) -> Vec<Tensor> + 'a;
 
 /// Something around a model's modules. Parameters that it divides are constructed without memory.
 pub trait Wrapper: fmt::Debug {
@@ -133,6 +133,6 @@ pub trait Wrapper: fmt::Debug {
 
 /// No wrapper: one GPU.
 #[derive(Clone, Copy, Debug)]
-pub struct Unwrapped;
+pub(crate) struct Unwrapped;
 
 impl Wrapper for Unwrapped {}

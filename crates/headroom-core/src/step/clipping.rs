@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::tape::{DType, Param, Tape, Tensor};
 
 /// The norms of all gradients, their norm, and a product in place.
-pub fn clip_by_norm(tape: &Tape, params: &[Rc<Param>]) {
+pub(crate) fn clip_by_norm(tape: &Tape, params: &[Rc<Param>]) {
     let scalar = || tape.empty("clip_grad_norm", [0; 0], DType::F32);
     let params = params.iter().filter(|param| param.grad.borrow().is_some());
     let mut norms: Vec<Tensor> = Vec::new();

@@ -8,7 +8,7 @@ use headroom_scenario as scenario;
 
 /// A hook, with what it keeps from step to step.
 #[derive(Debug)]
-pub enum CommHook {
+pub(crate) enum CommHook {
     /// `fp16_compress_hook` and `bf16_compress_hook`: a copy in this type.
     Cast(DType),
     /// `powerSGD_hook`: two factors of this rank for each matrix.
@@ -20,7 +20,7 @@ pub enum CommHook {
 
 /// What `PowerSGDState` has of a bucket.
 #[derive(Debug)]
-pub struct HookState {
+pub(crate) struct HookState {
     /// What compression lost of the gradients, which the next step adds to them (`error_dict`).
     error: Tensor,
     /// `p_memory_dict` and `q_memory_dict`, from which the next step starts.
@@ -29,7 +29,7 @@ pub struct HookState {
 
 /// A bucket whose gradients are all there.
 #[derive(Clone, Copy, Debug)]
-pub struct Ready<'a> {
+pub(crate) struct Ready<'a> {
     pub place: usize,
     pub bytes: u64,
     pub params: &'a [Rc<Param>],
@@ -39,7 +39,7 @@ impl CommHook {
     /// Steps that reduce full buckets before PowerSGD begins: as few as `PowerSGDState` takes.
     const WHOLE_STEPS: u32 = 2;
 
-    pub fn of(world: &World) -> Option<Self> {
+    pub(crate) fn of(world: &World) -> Option<Self> {
         match world.parallel.comm_hook {
             scenario::CommHook::None => None,
             scenario::CommHook::Fp16 => Some(Self::Cast(DType::F16)),
@@ -52,7 +52,7 @@ impl CommHook {
     }
 
     /// Is called with a bucket in a step. Collectives take no time here: what is only sent is freed at once.
-    pub fn run(&mut self, tape: &Tape, step: u32, bucket: Ready) {
+    pub(crate) fn run(&mut self, tape: &Tape, step: u32, bucket: Ready) {
         let Some(dtype) = bucket.params.first().map(|param| param.data.dtype()) else {
             return;
         };

@@ -13,7 +13,7 @@ use headroom_base::order::sorted;
 use headroom_scenario::Parallelism;
 
 /// `DistributedDataParallel`: buckets as large together as the gradients, there from before the first step to the end.
-pub struct Ddp {
+pub(crate) struct Ddp {
     mib: u64,
     /// Gradients are parts of the buckets.
     views: bool,
@@ -48,7 +48,7 @@ struct Open {
 
 impl Ddp {
     /// Around the model of one of several replicas.
-    pub fn of(world: &World) -> Option<Self> {
+    pub(crate) fn of(world: &World) -> Option<Self> {
         let several = world.parallel.strategy == Parallelism::Ddp && world.mesh.data > 1;
         several.then(|| Self {
             mib: world.parallel.bucket_mb,
@@ -64,7 +64,7 @@ impl Ddp {
     }
 
     /// Whether it acts on each gradient as it arrives, so that equal layers are not equal to it.
-    pub fn acts_in_backward(&self) -> bool {
+    pub(crate) fn acts_in_backward(&self) -> bool {
         self.views || self.reducer.hook.borrow().is_some()
     }
 

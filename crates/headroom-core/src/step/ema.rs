@@ -5,13 +5,13 @@ use crate::nets::Model;
 use crate::tape::{Category, DType, Tensor};
 
 /// A copy of the model, updated in place after each step, on the device or on the host.
-pub struct Average {
+pub(crate) struct Average {
     on_host: bool,
     copies: Vec<Tensor>,
 }
 
 impl Average {
-    pub const fn new(on_host: bool) -> Self {
+    pub(crate) const fn new(on_host: bool) -> Self {
         Self {
             on_host,
             copies: Vec::new(),

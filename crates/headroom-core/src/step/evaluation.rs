@@ -7,7 +7,7 @@ use headroom_scenario::{Checkpointing, Data};
 
 /// `model.eval()` and a forward pass under `torch.no_grad()`: no dropout, no checkpoints, and nothing kept for backward. The
 /// loss is all that is looked at, as the trainers do unless they are given metrics of their own.
-pub fn evaluate(net: &dyn Net, cx: &Cx, data: &Data, samples: u64) {
+pub(crate) fn evaluate(net: &dyn Net, cx: &Cx, data: &Data, samples: u64) {
     let data = Data {
         micro_batch: samples,
         ..data.clone()

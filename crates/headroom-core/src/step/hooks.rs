@@ -11,7 +11,7 @@ use crate::tape::{Param, PostAccumulateGradHook};
 use headroom_scenario::{Optimizer, Training};
 
 /// The run's hooks on each trained parameter, if any.
-pub enum Hooks {
+pub(crate) enum Hooks {
     /// Each parameter has its own optimizer, which steps and frees the gradient.
     OptimizerInBackward { kind: Optimizer, warm: bool },
     /// The gradient that was made before this one is used up (`Lomo.fused_backward`); the last one, when backward is over.
@@ -27,7 +27,7 @@ struct PendingStep {
 }
 
 impl Hooks {
-    pub fn of(training: &Training, warm: bool) -> Option<Self> {
+    pub(crate) fn of(training: &Training, warm: bool) -> Option<Self> {
         let kind = training.optimizer;
         if training.optimizer_in_backward {
             Some(Self::OptimizerInBackward { kind, warm })

@@ -12,7 +12,7 @@ mod groups;
 mod hooks;
 mod optimizer;
 mod pipeline;
-mod plan;
+pub(crate) mod plan;
 mod redundancy;
 mod result;
 mod resume;
@@ -30,10 +30,11 @@ mod laws;
 use crate::nets::Net;
 use crate::tape::Machine;
 use headroom_scenario::{Data, Training};
-pub use plan::{Detail, FEWEST_PASSES, MOST_PASSES, ModelMode, RunPlan, foldable};
+pub(crate) use plan::{Detail, FEWEST_PASSES, MOST_PASSES};
+pub use plan::{ModelMode, RunPlan};
 pub use result::Run;
 use training::TrainingLoop;
-pub use turns::{MicroBatchPass, one_by_one};
+pub(crate) use turns::{MicroBatchPass, one_by_one};
 
 /// Runs training steps of `net`. Equal layers are run once for all as far as they turn out to be equal.
 pub fn run(
@@ -57,7 +58,7 @@ pub fn run(
 }
 
 /// The same with exactly the folding of the plan, even if the trace comes out broken.
-pub fn run_folded(
+pub(crate) fn run_folded(
     net: &dyn Net,
     data: &Data,
     training: &Training,

@@ -31,7 +31,7 @@ struct InFlight {
 
 /// What all passes of a step have in common.
 #[derive(Clone, Copy)]
-pub struct Passes<'a> {
+pub(crate) struct Passes<'a> {
     pub net: &'a dyn Net,
     pub cx: &'a Cx,
     pub step: u32,
@@ -42,7 +42,7 @@ pub struct Passes<'a> {
 }
 
 /// Runs a step's passes. `batches` has the tensors of each micro-batch.
-pub fn run(passes: Passes, pipeline: Pipeline, batches: &[Vec<Tensor>]) {
+pub(crate) fn run(passes: Passes, pipeline: Pipeline, batches: &[Vec<Tensor>]) {
     let mut flights: BTreeMap<Chunk, InFlight> = BTreeMap::new();
     // Losses are kept to the end of the step, and with them what their graphs hold.
     let mut kept = Vec::new();

@@ -8,11 +8,11 @@ use crate::tape::{Folding, Machine};
 use headroom_scenario::{Kernels, Parallelism, Training};
 
 /// The number of micro-batches that shows every memory state, and how the allocator's blocks settle.
-pub const MOST_PASSES: u64 = 8;
+pub(crate) const MOST_PASSES: u64 = 8;
 
 /// So few show every state where more would be too much work: the first makes the gradients, the second adds to them, and the
 /// last completes them.
-pub const FEWEST_PASSES: u64 = 3;
+pub(crate) const FEWEST_PASSES: u64 = 3;
 
 /// How much of a training run is made, and what is recorded of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +124,7 @@ impl RunPlan {
 }
 
 /// Whether equal layers may be run once for all: not where what they do depends on which of them is run, or when.
-pub fn foldable(training: &Training) -> bool {
+pub(crate) fn foldable(training: &Training) -> bool {
     !training.optimizer_in_backward
         && training.checkpoint_every == 1
         && optimizer::folds(training.optimizer)

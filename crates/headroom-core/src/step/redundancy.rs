@@ -8,14 +8,14 @@ use headroom_base::order::sorted;
 use headroom_scenario::Parallelism;
 
 /// Whether the job divides the optimizer's states so.
-pub fn is_partitioned(world: &World) -> bool {
+pub(crate) fn is_partitioned(world: &World) -> bool {
     let parallel = &world.parallel;
     parallel.partition_optimizer && parallel.strategy == Parallelism::Ddp && world.mesh.data > 1
 }
 
 /// The parameters that this rank steps: the largest first, each goes to the rank that has the fewest elements so far
 /// (`_partition_parameters`).
-pub fn of_this_rank(world: &World, params: Vec<Rc<Param>>) -> Vec<Rc<Param>> {
+pub(crate) fn of_this_rank(world: &World, params: Vec<Rc<Param>>) -> Vec<Rc<Param>> {
     if !is_partitioned(world) {
         return params;
     }

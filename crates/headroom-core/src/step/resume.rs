@@ -7,7 +7,7 @@ use crate::tape::{Category, Param};
 
 /// `torch.load(path)` puts what was saved from the device back on the device, and `load_state_dict` copies it into the model:
 /// for a moment the weights exist twice. An optimizer uses loaded states directly.
-pub fn load(model: &Model, adapters: bool) {
+pub(crate) fn load(model: &Model, adapters: bool) {
     let tape = &model.tape;
     let mut loaded = Vec::new();
     // PEFT saves adapters without their base.

@@ -4,7 +4,7 @@ use crate::tape::{Category, DType, Tape, Tensor};
 
 /// A few scalars on the device.
 #[derive(Default)]
-pub struct GradScaler {
+pub(crate) struct GradScaler {
     /// The scale and its growth tracker, made when a loss is first scaled.
     state: Option<[Tensor; 2]>,
     found_inf: Option<Tensor>,
@@ -12,7 +12,7 @@ pub struct GradScaler {
 
 impl GradScaler {
     /// `scaler.scale(loss)`.
-    pub fn scale(&mut self, tape: &Tape, loss: &Tensor) -> Tensor {
+    pub(crate) fn scale(&mut self, tape: &Tape, loss: &Tensor) -> Tensor {
         self.state.get_or_insert_with(|| {
             let made = [
                 tape.empty("scale", [0; 0], DType::F32),
@@ -27,12 +27,12 @@ impl GradScaler {
     }
 
     /// `scaler.unscale_(optimizer)`: gradients are multiplied in place.
-    pub fn unscale(&mut self, tape: &Tape) {
+    pub(crate) fn unscale(&mut self, tape: &Tape) {
         tape.workspace("reciprocal", DType::F64.bytes());
         self.found_inf = Some(tape.empty("found_inf", [0; 0], DType::F32));
     }
 
-    pub fn update(&mut self) {
+    pub(crate) fn update(&mut self) {
         self.found_inf = None;
     }
 }

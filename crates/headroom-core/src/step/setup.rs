@@ -20,7 +20,7 @@ use headroom_scenario::{
 
 impl<'a> TrainingLoop<'a> {
     /// Constructs the model and wraps it.
-    pub fn new(
+    pub(crate) fn new(
         net: &'a dyn Net,
         data: &'a Data,
         training: &'a Training,

@@ -6,7 +6,7 @@ use crate::tape::{Param, Tape, Tensor};
 
 /// Gradients as the optimizer's operations take them: of a table that is split by rows each GPU has the full gradient, and
 /// copies its part (`redistribute_local_tensor` in torch/distributed/tensor/_redistribute.py).
-pub fn laid_out_as_parameters(tape: &Tape, params: &[Rc<Param>]) -> Vec<Tensor> {
+pub(crate) fn laid_out_as_parameters(tape: &Tape, params: &[Rc<Param>]) -> Vec<Tensor> {
     let is_whole = |param: &&Rc<Param>| {
         let gradient = param.grad.borrow();
         gradient

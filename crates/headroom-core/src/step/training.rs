@@ -17,7 +17,7 @@ use crate::tape::{Category, DType, Folding, Param, Phase, Tape, Tensor};
 use headroom_scenario::{Checkpointing, Compile, CompileMode, Data, Training};
 
 /// A model with all that trains it.
-pub struct TrainingLoop<'a> {
+pub(crate) struct TrainingLoop<'a> {
     pub(super) net: &'a dyn Net,
     pub(super) data: &'a Data,
     pub(super) training: &'a Training,
@@ -59,13 +59,13 @@ struct InFlight {
 
 impl<'a> TrainingLoop<'a> {
     /// Whether the run exceeds its budget: its steps are then not run.
-    pub fn exceeds_budget(&self) -> bool {
+    pub(crate) fn exceeds_budget(&self) -> bool {
         self.tape.is_over_budget()
     }
 
     /// Records a step that does what the one before it did without running it. Never the first two, for the first makes what
     /// stays and DDP lays its buckets out anew in the second, nor where something follows the last step.
-    pub fn repeats(&self, step: u32) -> bool {
+    pub(crate) fn repeats(&self, step: u32) -> bool {
         let followed =
             self.plan.evaluation > 0 || self.plan.resumes || self.plan.looks_at_gradients;
         let alike =
@@ -85,7 +85,7 @@ impl<'a> TrainingLoop<'a> {
     }
 
     /// One step: the passes of its micro-batches, and the update of the weights.
-    pub fn step(&mut self, step: u32) {
+    pub(crate) fn step(&mut self, step: u32) {
         self.tape.mark(step, Phase::Setup);
         if self.plan.vllm > 0 && self.training.task.vllm_sleep {
             // It wakes to sample, and sleeps while the model is trained.
@@ -326,7 +326,7 @@ impl<'a> TrainingLoop<'a> {
     }
 
     /// Ends the run and hands over what it recorded.
-    pub fn finish(self) -> Run {
+    pub(crate) fn finish(self) -> Run {
         let Self {
             model,
             tape,

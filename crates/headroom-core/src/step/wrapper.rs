@@ -3,7 +3,7 @@
 use crate::nets::Model;
 
 /// Something around a model: memory of its own, hooks on the parameters, and what it does at the model's passes.
-pub trait Wrapper {
+pub(crate) trait Wrapper {
     /// Wraps the model before its first pass.
     fn wrap(&mut self, model: &Model);
 
@@ -22,7 +22,7 @@ pub trait Wrapper {
 
 /// A pass through the model.
 #[derive(Clone, Copy, Debug)]
-pub struct Pass {
+pub(crate) struct Pass {
     pub step: u32,
     /// The first micro-batch of the step.
     pub first: bool,
@@ -32,7 +32,7 @@ pub struct Pass {
 
 impl Pass {
     /// The pass of the micro-batch at `place` among those of a step.
-    pub const fn of(step: u32, place: usize, count: usize) -> Self {
+    pub(crate) const fn of(step: u32, place: usize, count: usize) -> Self {
         Self {
             step,
             first: place == 0,

@@ -3,7 +3,7 @@
 use super::{Backward, Grads, Tensor};
 
 /// The list a backward returns.
-pub fn grads<const N: usize>(all: [Option<Tensor>; N]) -> Grads {
+pub(crate) fn grads<const N: usize>(all: [Option<Tensor>; N]) -> Grads {
     all.into_iter().collect()
 }
 
@@ -11,7 +11,7 @@ pub fn grads<const N: usize>(all: [Option<Tensor>; N]) -> Grads {
 ///
 /// So do the functions that autograd generates (`apply(variable_list&& grads)` in generated/Functions.cpp): the engine's
 /// `call_function` owns the list, and nothing they allocate can take the gradient's place.
-pub fn borrowing(body: impl FnOnce(&Tensor) -> Grads + 'static) -> Backward {
+pub(crate) fn borrowing(body: impl FnOnce(&Tensor) -> Grads + 'static) -> Backward {
     Box::new(|incoming| match incoming.first() {
         Some(Some(gradient)) => body(gradient),
         _ => Grads::new(),
@@ -23,7 +23,7 @@ pub fn borrowing(body: impl FnOnce(&Tensor) -> Grads + 'static) -> Backward {
 ///
 /// So do functions that move out of their inputs (`CopySlices` in functions/tensor.cpp, which `copy_` into a view leaves),
 /// and `torch.autograd.Function`s whose `backward` binds the name of its argument to something else.
-pub fn consuming(body: impl FnOnce(Tensor) -> Grads + 'static) -> Backward {
+pub(crate) fn consuming(body: impl FnOnce(Tensor) -> Grads + 'static) -> Backward {
     Box::new(|incoming| match incoming.into_iter().next().flatten() {
         Some(gradient) => body(gradient),
         None => Grads::new(),

@@ -15,14 +15,14 @@ pub(in crate::tape) struct Budget {
 
 impl Budget {
     /// Counts one more tensor; returns whether it is within the budget.
-    pub fn allows_one_more(&self) -> bool {
+    pub(crate) fn allows_one_more(&self) -> bool {
         let made = self.made.get().saturating_add(1);
         self.made.set(made);
         self.spent.set(self.spent.get() || made > MOST_TENSORS);
         !self.spent.get()
     }
 
-    pub const fn is_spent(&self) -> bool {
+    pub(crate) const fn is_spent(&self) -> bool {
         self.spent.get()
     }
 }

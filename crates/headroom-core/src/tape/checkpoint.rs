@@ -12,7 +12,7 @@ use super::core::{Holder, SavedTensorHook, SelectableOp, Selection, Unpack};
 use super::{Category, Core, DType, Mode, Param, Saved, Tape, Tensor};
 
 /// A segment's function: inputs to outputs.
-pub type Segment = dyn Fn(&[Tensor]) -> Vec<Tensor>;
+pub(crate) type Segment = dyn Fn(&[Tensor]) -> Vec<Tensor>;
 
 /// Which results a checkpointed segment saves instead of recomputing them
 /// (`create_selective_checkpoint_contexts` with the operation lists of torchtitan).

@@ -166,14 +166,14 @@ pub(in crate::tape) enum Work {
 pub(in crate::tape) type Edges = SmallVec<[Option<Edge>; 3]>;
 
 /// Gradients of a node's outputs or of its inputs; `None` where there is none.
-pub type Grads = SmallVec<[Option<Tensor>; 4]>;
+pub(crate) type Grads = SmallVec<[Option<Tensor>; 4]>;
 
 /// A node's backward: from gradients of its outputs to gradients of its inputs. It runs once; its captures are freed when
 /// it returns.
-pub type Backward = Box<dyn FnOnce(Grads) -> Grads>;
+pub(crate) type Backward = Box<dyn FnOnce(Grads) -> Grads>;
 
 /// A function that runs once a parameter's gradient has been accumulated (`register_post_accumulate_grad_hook`).
-pub type PostAccumulateGradHook = dyn Fn(&Rc<Param>);
+pub(crate) type PostAccumulateGradHook = dyn Fn(&Rc<Param>);
 
 pub struct Param {
     /// The weight itself, without history.

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use smallvec::SmallVec;
 
 use super::core::Node;
-pub use super::row::Fold;
+pub(crate) use super::row::Fold;
 use super::row::{Open, Position};
 use super::trace::Group;
 use super::{Tape, Tensor};

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use smallvec::SmallVec;
 
 /// The most dimensions any tensor has here (window partition uses six, patch merging of volumes seven).
-pub const MAX_DIMS: usize = 7;
+pub(crate) const MAX_DIMS: usize = 7;
 
 /// A short list of sizes, by value.
 #[derive(Clone, Copy)]
@@ -386,7 +386,7 @@ impl Layout {
 }
 
 /// The shape two operands broadcast to; sizes that do not match take the larger.
-pub fn broadcast(a: &[u64], b: &[u64]) -> Dims {
+pub(crate) fn broadcast(a: &[u64], b: &[u64]) -> Dims {
     let len = a.len().max(b.len());
     let mut out = Dims {
         len: len as u8,

@@ -11,12 +11,12 @@ mod checkpoint;
 mod compile;
 mod conversion;
 mod core;
-pub mod fold;
+pub(crate) mod fold;
 mod kernels;
 mod layout;
 mod machine;
 mod mode;
-pub mod ops;
+pub(crate) mod ops;
 mod param;
 mod phase;
 mod recording;
@@ -32,24 +32,26 @@ mod tensor_info;
 mod torch;
 mod trace;
 
-pub use autograd::{GradientEdge, GraphNode, Needs};
-pub use backward::{borrowing, consuming, grads};
+pub(crate) use autograd::{GradientEdge, GraphNode, Needs};
+pub(crate) use backward::{borrowing, consuming, grads};
 pub use category::Category;
-pub use checkpoint::SavePolicy;
+pub(crate) use checkpoint::SavePolicy;
 pub(in crate::tape) use core::Core;
-pub use core::{Backward, Grads, Param, PostAccumulateGradHook, Saved, Tape, Tensor};
-pub use headroom_base::DType;
-pub use layout::{Dims, Layout, broadcast};
+pub(crate) use core::{Backward, Grads, Param, PostAccumulateGradHook, Saved};
+pub use core::{Tape, Tensor};
+pub(crate) use headroom_base::DType;
+pub(crate) use layout::{Dims, Layout, broadcast};
 pub use machine::Machine;
-pub use mode::Mode;
-pub use param::ConstructionPoint;
+pub(crate) use mode::Mode;
+pub(crate) use param::ConstructionPoint;
 pub use phase::Phase;
-pub use relay::Relay;
+pub(crate) use relay::Relay;
 pub use row::Folding;
-pub use split_backward::{KeptGraph, WeightGradients};
-pub use stream::Stream;
-pub use sum::Sum;
-pub use torch::{AdamStep, Torch};
-pub use trace::{
-    Copied, Event, Group, Kernel, PhaseStart, Scope, Source, Storage, TensorInfo, Trace, rounded,
+pub(crate) use split_backward::{KeptGraph, WeightGradients};
+pub(crate) use stream::Stream;
+pub(crate) use sum::Sum;
+pub(crate) use torch::{AdamStep, Torch};
+pub use trace::rounded;
+pub(crate) use trace::{
+    Copied, Event, Group, Kernel, PhaseStart, Scope, Source, Storage, TensorInfo, Trace,
 };

@@ -13,7 +13,7 @@ impl<T> Spare<T> {
     /// Tens of kilobytes' worth; the rest is returned to the system.
     const MOST: usize = 512;
 
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self(RefCell::new(Vec::new()))
     }
 }

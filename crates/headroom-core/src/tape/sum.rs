@@ -25,14 +25,14 @@ impl Tape {
 
 /// What is allocated as events go by, and the most of it, in storages as the allocator rounds them.
 #[derive(Clone, Copy, Debug)]
-pub struct Sum<'a> {
+pub(crate) struct Sum<'a> {
     storages: &'a ChunkedVec<Storage>,
     pub live: f64,
     pub peak: f64,
 }
 
 impl<'a> Sum<'a> {
-    pub const fn of(storages: &'a ChunkedVec<Storage>) -> Self {
+    pub(crate) const fn of(storages: &'a ChunkedVec<Storage>) -> Self {
         Self {
             storages,
             live: 0.0,
@@ -41,7 +41,7 @@ impl<'a> Sum<'a> {
     }
 
     /// Follows a stretch of events that begins at `start`, where groups count from.
-    pub fn follow(&mut self, events: &[Event], groups: &[Group], start: usize) {
+    pub(crate) fn follow(&mut self, events: &[Event], groups: &[Group], start: usize) {
         let mut at = 0;
         for group in groups {
             let (first, end) = (

@@ -415,7 +415,7 @@ impl Tensor {
 
 impl SavedVariable {
     /// The tensor, as `detach()` would return it.
-    pub fn tensor(&self) -> Tensor {
+    pub(crate) fn tensor(&self) -> Tensor {
         self.core.hold(self.storage);
         Tensor::from(Inner {
             core: self.core.clone(),

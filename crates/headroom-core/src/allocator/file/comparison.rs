@@ -67,7 +67,7 @@ pub(super) struct Comparison {
 }
 
 impl Comparison {
-    pub fn new(header: Header) -> Result<Self, String> {
+    pub(crate) fn new(header: Header) -> Result<Self, String> {
         let Header {
             id,
             config,
@@ -113,7 +113,7 @@ impl Comparison {
         })
     }
 
-    pub fn line(&mut self, number: usize, line: &str) -> Result<(), String> {
+    pub(crate) fn line(&mut self, number: usize, line: &str) -> Result<(), String> {
         let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
         let Value::Array(fields) = value else {
             // Remarks on how the run ended.
@@ -257,7 +257,7 @@ impl Comparison {
     }
 
     /// Memory given back without a request is `empty_cache`, which the recorder does not write down.
-    pub fn settle_outside_release(&mut self) {
+    pub(crate) fn settle_outside_release(&mut self) {
         if !self.recorded.is_empty() {
             self.allocator.empty_cache();
             self.compare_calls(self.recorded_at);

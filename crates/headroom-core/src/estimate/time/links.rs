@@ -31,7 +31,7 @@ struct Group {
 const ZERO_BUCKET: f64 = 5e8;
 
 /// The communication of this rank in a step.
-pub fn comm_time(run: &Run, case: &Case, speeds: &Speeds) -> CommTime {
+pub(crate) fn comm_time(run: &Run, case: &Case, speeds: &Speeds) -> CommTime {
     let scenario = case.scenario;
     let mut comm_time = CommTime::default();
     let Some(links) = speeds.links.filter(|_| scenario.hardware.gpus > 1) else {

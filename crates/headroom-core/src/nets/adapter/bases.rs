@@ -5,7 +5,7 @@ use crate::nets::Cx;
 use crate::tape::{Saved, Tensor, borrowing, grads};
 use headroom_scenario::Lora;
 
-pub fn random(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
+pub(crate) fn random(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let (inputs, outputs) = (x.size(-1), y.size(-1));
     let rank = lora.rank.max(1);
     let (least, most) = (inputs.min(outputs), inputs.max(outputs));

@@ -6,7 +6,7 @@ use crate::tape::{DType, Tensor};
 use headroom_scenario::Lora;
 
 /// `x @ boft_rotation`, with one factor: without its own CUDA extension PEFT takes one.
-pub fn turned(cx: &Cx, x: &Tensor, lora: &Lora) -> Tensor {
+pub(crate) fn turned(cx: &Cx, x: &Tensor, lora: &Lora) -> Tensor {
     let (inputs, dtype) = (x.size(-1), x.dtype());
     let size = lora.block().max(1);
     let blocks = (inputs / size).max(1);
@@ -39,7 +39,7 @@ pub fn turned(cx: &Cx, x: &Tensor, lora: &Lora) -> Tensor {
 }
 
 /// The result times a scale of each output.
-pub fn scaled(cx: &Cx, y: Tensor, lora: &Lora) -> Tensor {
+pub(crate) fn scaled(cx: &Cx, y: Tensor, lora: &Lora) -> Tensor {
     let outputs = y.size(-1);
     let dtype = y.dtype();
     let scale = vector(cx, "boft_s", &[outputs, 1], lora);
@@ -51,7 +51,7 @@ pub fn scaled(cx: &Cx, y: Tensor, lora: &Lora) -> Tensor {
 }
 
 /// C3A (peft/tuners/c3a): the product with a matrix of circulant blocks, by Fourier transforms of 64-bit complex numbers.
-pub fn circulant(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
+pub(crate) fn circulant(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let (inputs, outputs) = (x.size(-1), y.size(-1));
     let circle = lora.block();
     let [across, down] = [inputs, outputs].map(|size| (size / circle.max(1)).max(1));

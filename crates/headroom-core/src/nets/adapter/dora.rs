@@ -7,7 +7,7 @@ use crate::tape::Tensor;
 use headroom_scenario::Lora;
 
 /// `DoraLinearLayer.forward`: the norm of base and update together is recomputed in each forward, from full matrices.
-pub fn magnified(cx: &Cx, name: &str, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
+pub(crate) fn magnified(cx: &Cx, name: &str, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let (inputs, outputs) = (x.size(-1), y.size(-1));
     let a = adapter_weight(cx, name, "lora_A", [lora.rank, inputs], lora);
     let b = adapter_weight(cx, name, "lora_B", [outputs, lora.rank], lora);
@@ -57,7 +57,7 @@ pub fn magnified(cx: &Cx, name: &str, x: &Tensor, y: Tensor, lora: &Lora) -> Ten
 }
 
 /// `SVDLinear.forward` of AdaLoRA: the update is added in place.
-pub fn adaptive(cx: &Cx, name: &str, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
+pub(crate) fn adaptive(cx: &Cx, name: &str, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let a = adapter_weight(cx, name, "lora_A", [lora.rank, x.size(-1)], lora);
     let e = adapter_weight(cx, name, "lora_E", [lora.rank, 1], lora);
     let b = adapter_weight(cx, name, "lora_B", [y.size(-1), lora.rank], lora);

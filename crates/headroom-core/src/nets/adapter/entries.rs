@@ -7,7 +7,7 @@ use crate::tape::{DType, Tensor, borrowing, grads};
 use headroom_scenario::Lora;
 
 /// `FourierFTLinear.forward`: as many frequencies as the rank says.
-pub fn frequencies(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
+pub(crate) fn frequencies(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let spectrum = vector(cx, "fourierft_spectrum", &[lora.rank], lora);
     let dtype = spectrum.dtype();
     let dense = spectrum
@@ -19,7 +19,7 @@ pub fn frequencies(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
 }
 
 /// `WaveFTLinear.forward`: four quarters of the matrix are stacked, and a transposed convolution puts them together.
-pub fn wavelets(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
+pub(crate) fn wavelets(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let spectrum = vector(cx, "waveft_spectrum", &[lora.rank], lora);
     let shape = [y.size(-1), x.size(-1)];
     let dense = spectrum.scattered_into("index_put", &shape);

@@ -6,7 +6,7 @@ use crate::tape::{Saved, Tensor, borrowing};
 use headroom_scenario::Lora;
 
 /// `HadaWeight`: the element-wise product of two products, whose matrices alone are saved.
-pub fn hadamard(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
+pub(crate) fn hadamard(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let (inputs, outputs) = (x.size(-1), y.size(-1));
     let factor = |name, shape: [u64; 2]| vector(cx, name, &shape, lora);
     let factors = [
@@ -60,7 +60,7 @@ fn hada_weight(factors: &[Tensor; 4]) -> Tensor {
 }
 
 /// `make_kron` of a small matrix and a larger one, or of the latter's two factors.
-pub fn kronecker(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
+pub(crate) fn kronecker(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let (inputs, outputs) = (x.size(-1), y.size(-1));
     let [(m, n), (l, k)] = [factors(inputs), factors(outputs)];
     let w1 = vector(cx, "lokr_w1", &[l, m], lora);

@@ -17,10 +17,10 @@ use super::Cx;
 use crate::tape::Tensor;
 use headroom_scenario::{AdapterMethod, Lora, Quantization};
 use params::{adapter_type, adapter_weight, updated, vector};
-pub use tokens::with_trained_rows;
+pub(crate) use tokens::with_trained_rows;
 
 /// The input of a linear layer `name`, which some adapters change before the layer's own product.
-pub fn input(cx: &Cx, name: &str, x: &Tensor) -> Tensor {
+pub(crate) fn input(cx: &Cx, name: &str, x: &Tensor) -> Tensor {
     match target(cx, name) {
         Some(lora) if lora.method == AdapterMethod::Oft => rotation::rotated(cx, name, x, lora),
         Some(lora) if lora.method == AdapterMethod::Boft => butterfly::turned(cx, x, lora),
@@ -32,7 +32,7 @@ pub fn input(cx: &Cx, name: &str, x: &Tensor) -> Tensor {
 }
 
 /// The output `y` of a linear layer `name`, with its adapter's update added where it is a target (`Linear.forward`).
-pub fn adapted(cx: &Cx, name: &str, x: &Tensor, y: Tensor) -> Tensor {
+pub(crate) fn adapted(cx: &Cx, name: &str, x: &Tensor, y: Tensor) -> Tensor {
     let Some(lora) = target(cx, name) else {
         return y;
     };
@@ -93,7 +93,7 @@ fn low_rank(cx: &Cx, name: &str, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
 
 /// The output of an embedding `name` for `ids`, with its adapter's update added where it is a target: rows of the first
 /// matrix's transpose, times the second (`Embedding.forward`). The module may itself multiply by a factor.
-pub fn adapted_embedding(
+pub(crate) fn adapted_embedding(
     cx: &Cx,
     name: &str,
     [ids, y]: [&Tensor; 2],

@@ -6,7 +6,7 @@ use crate::tape::Tensor;
 use headroom_scenario::Lora;
 
 /// `OFTRotationModule.forward` with Cayley's transform as a sum of five terms.
-pub fn rotated(cx: &Cx, name: &str, x: &Tensor, lora: &Lora) -> Tensor {
+pub(crate) fn rotated(cx: &Cx, name: &str, x: &Tensor, lora: &Lora) -> Tensor {
     let inputs = x.size(-1);
     let size = block(inputs, lora.block());
     let blocks = (inputs / size).max(1);

@@ -6,7 +6,7 @@ use crate::tape::{DType, Tensor, borrowing, grads};
 use headroom_scenario::Lora;
 
 /// `Linear.forward`: the layer's own product is not taken, so `y` is what comes in its place.
-pub fn entries(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
+pub(crate) fn entries(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let (inputs, outputs) = (x.size(-1), y.size(-1));
     let count = lora.rank.saturating_mul(inputs.saturating_add(outputs));
     let values = vector(cx, "shira_weight", &[count], lora);

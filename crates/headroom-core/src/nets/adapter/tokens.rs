@@ -5,7 +5,7 @@ use crate::tape::{DType, Tensor};
 use headroom_scenario::AdapterMethod;
 
 /// The table with the trained rows copied into it, where the run trains rows: a full copy at each use.
-pub fn with_trained_rows(cx: &Cx, table: Tensor) -> Tensor {
+pub(crate) fn with_trained_rows(cx: &Cx, table: Tensor) -> Tensor {
     let lora = cx.env.training.lora.as_ref();
     let Some(lora) = lora.filter(|lora| lora.method == AdapterMethod::TrainedTokens) else {
         return table;

@@ -9,7 +9,7 @@ use headroom_scenario::Lora;
 const GROUP: u64 = 64;
 
 /// `Linear.forward` and `_apply_road`.
-pub fn pairs(cx: &Cx, y: Tensor, lora: &Lora) -> Tensor {
+pub(crate) fn pairs(cx: &Cx, y: Tensor, lora: &Lora) -> Tensor {
     let outputs = y.size(-1);
     let theta = vector(cx, "road_theta", &[outputs / 2], lora);
     let alpha = vector(cx, "road_alpha", &[outputs / 2], lora);

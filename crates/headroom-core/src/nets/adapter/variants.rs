@@ -7,7 +7,7 @@ use crate::tape::Tensor;
 use headroom_scenario::Lora;
 
 /// `DeloraLinear.forward`: the input is scaled by the weight's norms, and the low product by those of both matrices.
-pub fn decoupled(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
+pub(crate) fn decoupled(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let (inputs, outputs) = (x.size(-1), y.size(-1));
     let a = vector(cx, "delora_A", &[lora.rank, inputs], lora);
     let b = vector(cx, "delora_B", &[outputs, lora.rank], lora);
@@ -28,7 +28,7 @@ pub fn decoupled(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
 }
 
 /// `HiraLinear.forward`: the base weight times the product of both matrices, entry by entry.
-pub fn entrywise(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
+pub(crate) fn entrywise(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let (inputs, outputs) = (x.size(-1), y.size(-1));
     let a = vector(cx, "hira_A", &[lora.rank, inputs], lora);
     let b = vector(cx, "hira_B", &[outputs, lora.rank], lora);
@@ -48,7 +48,7 @@ pub fn entrywise(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
 const PARTS: u64 = 2;
 
 /// `GraloraLayer`'s forward: each of two by two blocks of the weight has matrices of its own.
-pub fn by_blocks(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
+pub(crate) fn by_blocks(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let (inputs, outputs) = (x.size(-1), y.size(-1));
     let given = x.dtype();
     let part = |size: u64| (size / PARTS).max(1);
@@ -76,7 +76,7 @@ pub fn by_blocks(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
 }
 
 /// `PveraLayer`'s forward: VeRA whose low product is a mean and a variance, from which it is drawn.
-pub fn drawn(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
+pub(crate) fn drawn(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let (inputs, outputs) = (x.size(-1), y.size(-1));
     let dtype = adapter_type(cx, lora);
     let [widest_out, widest_in] = cx.widest([outputs, inputs]);
@@ -108,7 +108,7 @@ pub fn drawn(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
 }
 
 /// `OSFLinear.forward`: the low part of a decomposition is trained, and its first value, which is kept, is taken off.
-pub fn decomposed(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
+pub(crate) fn decomposed(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let (inputs, outputs) = (x.size(-1), y.size(-1));
     // What is low is all that the effective rank leaves.
     let low = inputs.min(outputs).saturating_sub(lora.rank).max(1);
@@ -137,7 +137,7 @@ pub fn decomposed(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
 }
 
 /// `VBLoRALayer`'s forward: rows of both matrices are mixed from two vectors each of a bank that all layers share.
-pub fn from_bank(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
+pub(crate) fn from_bank(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     // The defaults of `vector_length`, `num_vectors` and `topk`.
     const LENGTH: u64 = 256;
     const VECTORS: u64 = 256;

@@ -9,7 +9,7 @@ use headroom_scenario::Lora;
 
 /// Whether IA3 scales the layer's input instead of its output (`feedforward_modules`): by default, the
 /// known ones.
-pub fn is_feed_forward(name: &str, lora: &Lora) -> bool {
+pub(crate) fn is_feed_forward(name: &str, lora: &Lora) -> bool {
     if !lora.feed_forward.is_empty() {
         let last = |path: &str| path.rsplit('.').next() == Some(name);
         return lora.feed_forward.iter().any(|path| last(path));
@@ -20,7 +20,7 @@ pub fn is_feed_forward(name: &str, lora: &Lora) -> bool {
     )
 }
 
-pub fn scaled_input(cx: &Cx, x: &Tensor, lora: &Lora) -> Tensor {
+pub(crate) fn scaled_input(cx: &Cx, x: &Tensor, lora: &Lora) -> Tensor {
     let scale = vector(cx, "ia3_l", &[1, x.size(-1)], lora);
     let wide = x.to(adapter_type(cx, lora));
     let scaled = wide.mul(&scale.reshape(&[x.size(-1)]).mul_scalar());
@@ -28,7 +28,7 @@ pub fn scaled_input(cx: &Cx, x: &Tensor, lora: &Lora) -> Tensor {
     scaled.to(x.dtype())
 }
 
-pub fn scaled_output(cx: &Cx, y: Tensor, lora: &Lora) -> Tensor {
+pub(crate) fn scaled_output(cx: &Cx, y: Tensor, lora: &Lora) -> Tensor {
     let scale = vector(cx, "ia3_l", &[y.size(-1), 1], lora);
     let dtype = y.dtype();
     let scale = scale.reshape(&[y.size(-1)]).mul_scalar();
@@ -37,7 +37,7 @@ pub fn scaled_output(cx: &Cx, y: Tensor, lora: &Lora) -> Tensor {
 }
 
 /// `Linear.forward` of VeRA: two random matrices that all layers share, as large as the largest of them.
-pub fn vera(cx: &Cx, name: &str, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
+pub(crate) fn vera(cx: &Cx, name: &str, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let (inputs, outputs) = (x.size(-1), y.size(-1));
     let dtype = adapter_type(cx, lora);
     let [widest_out, widest_in] = cx.widest([outputs, inputs]);
@@ -61,7 +61,7 @@ pub fn vera(cx: &Cx, name: &str, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
 }
 
 /// `MissLinear.forward`.
-pub fn shards(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
+pub(crate) fn shards(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let block = vector(cx, "miss_block", &[lora.rank, y.size(-1)], lora);
     let inputs = x.size(-1).round_up(lora.rank.max(1));
     let given = x.dtype();

@@ -20,7 +20,7 @@ struct Clip {
     projection: u64,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     Ok(Box::new(Clip {
         vision: VisionModel::new(sizes)?,
         text: TextModel::new(sizes, Tower::of_texts(sizes)?)?,

@@ -8,7 +8,7 @@ use crate::tape::{DType, Tensor};
 use headroom_scenario::{Attention, Data};
 
 #[derive(Clone, Copy, Debug)]
-pub struct TextModel {
+pub(crate) struct TextModel {
     pub tower: Tower,
     pub vocab: u64,
     /// Tokens of each text (`max_position_embeddings`).
@@ -16,7 +16,7 @@ pub struct TextModel {
 }
 
 impl TextModel {
-    pub fn new(sizes: &Sizes, tower: Tower) -> Result<Self, ModelError> {
+    pub(crate) fn new(sizes: &Sizes, tower: Tower) -> Result<Self, ModelError> {
         Ok(Self {
             tower,
             vocab: sizes.need("vocab")?,
@@ -24,13 +24,13 @@ impl TextModel {
         })
     }
 
-    pub fn ids(&self, cx: &Cx, count: u64) -> Tensor {
+    pub(crate) fn ids(&self, cx: &Cx, count: u64) -> Tensor {
         cx.tape
             .empty("input_ids", [count, self.context], DType::I64)
     }
 
     /// `last_hidden_state`, and of it each text's end-of-text token (`pooler_output`).
-    pub fn forward(&self, cx: &Cx, ids: &Tensor) -> [Tensor; 2] {
+    pub(crate) fn forward(&self, cx: &Cx, ids: &Tensor) -> [Tensor; 2] {
         let embedded = cx.module("embeddings", |cx| self.embeddings(cx, ids));
         let mask = match cx.env.training.attention {
             Attention::Sdpa | Attention::Flash2 => AttentionMask::Causal,
@@ -78,7 +78,7 @@ struct ClipText {
     projection: Option<u64>,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let tower = Tower::new(sizes, ["hidden", "layers", "heads", "ffn"])?;
     Ok(Box::new(ClipText {
         text: TextModel::new(sizes, tower)?,

@@ -7,7 +7,7 @@ use crate::tape::ops::AttentionMask;
 
 /// The width, layers and activation of one encoder.
 #[derive(Clone, Copy, Debug)]
-pub struct Tower {
+pub(crate) struct Tower {
     pub layers: u64,
     pub hidden: u64,
     pub heads: u64,
@@ -18,7 +18,7 @@ pub struct Tower {
 
 impl Tower {
     /// The sizes under these names: width, layers, heads and feed-forward.
-    pub fn new(sizes: &Sizes, names: [&str; 4]) -> Result<Self, ModelError> {
+    pub(crate) fn new(sizes: &Sizes, names: [&str; 4]) -> Result<Self, ModelError> {
         let [hidden, layers, heads, ffn] = names;
         let hidden = sizes.need(hidden)?;
         Ok(Self {
@@ -31,17 +31,17 @@ impl Tower {
     }
 
     /// The sizes of the image's encoder where a model has two.
-    pub fn of_images(sizes: &Sizes) -> Result<Self, ModelError> {
+    pub(crate) fn of_images(sizes: &Sizes) -> Result<Self, ModelError> {
         Self::new(sizes, ["v_hidden", "v_layers", "v_heads", "v_ffn"])
     }
 
     /// The sizes of the text's encoder where a model has two.
-    pub fn of_texts(sizes: &Sizes) -> Result<Self, ModelError> {
+    pub(crate) fn of_texts(sizes: &Sizes) -> Result<Self, ModelError> {
         Self::new(sizes, ["t_hidden", "t_layers", "t_heads", "t_ffn"])
     }
 
     /// `CLIPEncoder.forward`.
-    pub fn encode(self, cx: &Cx, input: &Tensor, mask: &AttentionMask) -> Tensor {
+    pub(crate) fn encode(self, cx: &Cx, input: &Tensor, mask: &AttentionMask) -> Tensor {
         let mask = mask.clone();
         cx.module("encoder", |cx| {
             let layers = self.layers;
@@ -52,7 +52,7 @@ impl Tower {
     }
 
     /// `CLIPEncoderLayer.forward`.
-    pub fn layer(self, cx: &Cx, input: &Tensor, mask: &AttentionMask) -> Tensor {
+    pub(crate) fn layer(self, cx: &Cx, input: &Tensor, mask: &AttentionMask) -> Tensor {
         // The constructor makes each norm after what follows it, and queries after keys and values.
         let start = cx.tape.construction_point();
         let mut hidden = cx.layer_norm("layer_norm1", input);
@@ -94,7 +94,7 @@ impl Tower {
 }
 
 /// `QuickGELUActivation`: `x * sigmoid(1.702 x)`.
-pub fn quick_gelu(x: &Tensor) -> Tensor {
+pub(crate) fn quick_gelu(x: &Tensor) -> Tensor {
     let gate = x.mul_scalar().pipe(Tensor::sigmoid);
     x.mul(&gate)
 }

@@ -6,14 +6,14 @@ use crate::tape::ops::{AttentionMask, Conv};
 use crate::tape::{DType, Tensor};
 
 #[derive(Clone, Copy, Debug)]
-pub struct VisionModel {
+pub(crate) struct VisionModel {
     tower: Tower,
     image: u64,
     patch: u64,
 }
 
 impl VisionModel {
-    pub fn new(sizes: &Sizes) -> Result<Self, ModelError> {
+    pub(crate) fn new(sizes: &Sizes) -> Result<Self, ModelError> {
         Ok(Self {
             tower: Tower::of_images(sizes)?,
             image: sizes.or("img", 224),
@@ -21,19 +21,19 @@ impl VisionModel {
         })
     }
 
-    pub fn pixels(&self, cx: &Cx, count: u64) -> Tensor {
+    pub(crate) fn pixels(&self, cx: &Cx, count: u64) -> Tensor {
         let shape = [count, 3, self.image, self.image];
         cx.tape.empty("pixel_values", shape, cx.env.weights)
     }
 
     /// How many patches an image has.
-    pub fn patches(&self) -> u64 {
+    pub(crate) fn patches(&self) -> u64 {
         let side = self.image / self.patch;
         side.saturating_mul(side)
     }
 
     /// `last_hidden_state` and `pooler_output`.
-    pub fn forward(&self, cx: &Cx, image: &Tensor) -> [Tensor; 2] {
+    pub(crate) fn forward(&self, cx: &Cx, image: &Tensor) -> [Tensor; 2] {
         let mut hidden = cx.module("embeddings", |cx| self.embeddings(cx, image));
         hidden = cx.layer_norm("pre_layrnorm", &hidden);
         let last = self.tower.encode(cx, &hidden, &AttentionMask::None);
@@ -42,7 +42,7 @@ impl VisionModel {
     }
 
     /// `hidden_states[-2]`, `last_hidden_state` and `pooler_output`, for models that read the state before the last.
-    pub fn last_states(&self, cx: &Cx, image: &Tensor) -> [Tensor; 3] {
+    pub(crate) fn last_states(&self, cx: &Cx, image: &Tensor) -> [Tensor; 3] {
         let embedded = cx.module("embeddings", |cx| self.embeddings(cx, image));
         let hidden = embedded.pipe(|embedded| cx.layer_norm("pre_layrnorm", embedded));
         let before = self.tower.layers.saturating_sub(1);

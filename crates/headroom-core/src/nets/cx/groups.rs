@@ -59,7 +59,7 @@ pub enum Split {
 }
 
 /// The modules that are split, by name.
-pub type Plan = &'static [(&'static str, Split)];
+pub(crate) type Plan = &'static [(&'static str, Split)];
 
 /// The tensor-parallel group of a run.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,7 @@ use headroom_scenario::Compile;
 
 /// What a layer of a list does to its state. Behind a pointer, so that the running of lists is compiled once and not
 /// for each network: the page downloads every copy.
-pub type Layer = dyn Fn(&Cx, &[Tensor]) -> Vec<Tensor>;
+pub(crate) type Layer = dyn Fn(&Cx, &[Tensor]) -> Vec<Tensor>;
 
 impl Cx {
     /// A list of like layers, each taking the state the one before left; checkpointed where the run requests it.

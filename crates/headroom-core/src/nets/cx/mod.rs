@@ -16,9 +16,9 @@ use crate::parallel::{Role, Wrapper};
 use crate::tape::{DType, Scope, Tape, Tensor};
 pub use checkpoint::Region;
 pub use env::Env;
-pub use groups::{Context, Plan, Split, TensorParallel};
+pub(crate) use groups::{Context, Plan, Split, TensorParallel};
 use headroom_scenario::{Compile, CompileMode, Training};
-pub use stages::{Stage, Stages};
+pub(crate) use stages::{Stage, Stages};
 
 /// A module's view of the run.
 #[derive(Clone, Debug)]

@@ -123,7 +123,7 @@ impl Decoder {
 }
 
 impl Mla {
-    pub fn of(sizes: &Sizes) -> Option<Self> {
+    pub(crate) fn of(sizes: &Sizes) -> Option<Self> {
         Some(Self {
             q_lora_rank: sizes.or("q_rank", 0),
             kv_lora_rank: sizes.get("kv_rank")?,

@@ -300,7 +300,7 @@ pub(super) struct Dropout {
 }
 
 impl Dropout {
-    pub const NONE: Self = Self {
+    pub(crate) const NONE: Self = Self {
         embeddings: false,
         attention: false,
         in_sublayers: false,
@@ -322,7 +322,7 @@ pub(super) struct Experts {
 }
 
 impl Experts {
-    pub const PLAIN: Self = Self {
+    pub(crate) const PLAIN: Self = Self {
         norm_topk_prob: false,
         router: Router::Softmax,
         shared: SharedExpert::None,

@@ -17,7 +17,7 @@ pub struct Llava {
     stored: Option<u64>,
 }
 
-pub fn build(sizes: &Sizes, family: Family) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn build(sizes: &Sizes, family: Family) -> Result<Box<dyn Net>, ModelError> {
     Ok(Box::new(Llava::new(sizes, family)?))
 }
 

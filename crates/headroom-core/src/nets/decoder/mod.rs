@@ -26,7 +26,7 @@ mod router;
 mod tensor_plan;
 
 use config::{Decoder, LayerInputs, Mla, ModelInputs};
-pub use families::FAMILIES;
+pub(crate) use families::FAMILIES;
 use family::Scores;
 pub use llava::Llava;
 pub(super) use rope::{full_tables, rotated_in_fp32};

@@ -31,7 +31,7 @@ pub(super) struct VisionTransformer {
 }
 
 impl VisionTransformer {
-    pub fn new(sizes: &Sizes, out: u64, windowed: bool) -> Result<Self, ModelError> {
+    pub(crate) fn new(sizes: &Sizes, out: u64, windowed: bool) -> Result<Self, ModelError> {
         let hidden = sizes.need("v_hidden")?;
         let patch = sizes.need("patch")?.max(1);
         let merge = sizes.or("merge", 2).max(1);
@@ -57,14 +57,14 @@ impl VisionTransformer {
     }
 
     /// `pixel_values`: a row for each patch.
-    pub fn pixels(&self, cx: &Cx, images: u64) -> Tensor {
+    pub(crate) fn pixels(&self, cx: &Cx, images: u64) -> Tensor {
         let values = 3 * self.frames * self.patch * self.patch;
         let shape = [images * self.side * self.side, values];
         cx.tape.empty("pixel_values", shape, cx.env.weights)
     }
 
     /// The last hidden states, and what the merger makes of them.
-    pub fn see(&self, cx: &Cx, pixels: &Tensor, images: u64) -> (Tensor, Tensor) {
+    pub(crate) fn see(&self, cx: &Cx, pixels: &Tensor, images: u64) -> (Tensor, Tensor) {
         let places = self.places(cx, images);
         let bounds = pixels.constant("cu_seqlens", &[images + 1], DType::I32);
         let windows = self.windows(images);

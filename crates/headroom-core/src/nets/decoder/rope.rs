@@ -5,7 +5,7 @@ use super::family::Rope;
 use crate::tape::{DType, Tensor};
 
 /// `LlamaRotaryEmbedding.forward`: cosines and sines `[1, S, D]` in `dtype`, from fp32 angles.
-pub fn tables(
+pub(crate) fn tables(
     cx: &Cx,
     positions: &Tensor,
     dim: u64,
@@ -113,7 +113,7 @@ pub(super) fn repeated(x: &Tensor) -> Tensor {
 }
 
 /// `apply_rotary_pos_emb`: rotated queries and keys, and what the caller's variables keep alive.
-pub fn apply(
+pub(crate) fn apply(
     q: &Tensor,
     k: &Tensor,
     [cos, sin]: &[Tensor; 2],

@@ -8,7 +8,7 @@ use headroom_scenario::Irreps;
 
 /// Index pairs (or longer paths) with the attributes of each.
 #[derive(Debug)]
-pub struct Edges {
+pub(crate) struct Edges {
     pub index: Tensor,
     pub attributes: Tensor,
     pub count: u64,
@@ -16,7 +16,7 @@ pub struct Edges {
 
 /// `E3GNNMessagePassingLayer`.
 #[derive(Clone, Copy, Debug)]
-pub struct Layer<'a> {
+pub(crate) struct Layer<'a> {
     pub hidden: &'a Irreps,
     pub harmonics: &'a Irreps,
     pub basis: u64,
@@ -27,7 +27,7 @@ pub struct Layer<'a> {
 }
 
 impl Layer<'_> {
-    pub fn forward(&self, cx: &Cx, input: &Tensor, pos: &Tensor, edges: &Edges) -> Tensor {
+    pub(crate) fn forward(&self, cx: &Cx, input: &Tensor, pos: &Tensor, edges: &Edges) -> Tensor {
         let before_gate = self.hidden.before_gate();
         let residual = self.self_connection.then(|| input.cloned());
         let own = self
@@ -98,13 +98,13 @@ impl Layer<'_> {
 
 /// `AngleMessagePassing` and `DihedralMessagePassing`: from the ends of a path to an atom between them.
 #[derive(Clone, Copy, Debug)]
-pub struct Paths<'a> {
+pub(crate) struct Paths<'a> {
     pub name: &'static str,
     pub hidden: &'a Irreps,
 }
 
 impl Paths<'_> {
-    pub fn forward(&self, cx: &Cx, x: &Tensor, paths: &Edges) -> Tensor {
+    pub(crate) fn forward(&self, cx: &Cx, x: &Tensor, paths: &Edges) -> Tensor {
         const WIDTH: u64 = 64;
         let (rows, scalars) = (x.size(0), self.hidden.scalars());
         let scalar = x.narrow(1, scalars);

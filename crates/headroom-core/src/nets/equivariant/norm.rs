@@ -4,7 +4,7 @@ use crate::nets::Cx;
 use crate::tape::Tensor;
 use headroom_scenario::Irreps;
 
-pub fn forward(cx: &Cx, x: &Tensor, irreps: &Irreps) -> Tensor {
+pub(crate) fn forward(cx: &Cx, x: &Tensor, irreps: &Irreps) -> Tensor {
     let scalars = irreps.scalars();
     let weight = cx.param("weight", [scalars]).tensor();
     let bias = cx.param("bias", [scalars]).tensor();

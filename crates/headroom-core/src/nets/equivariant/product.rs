@@ -6,7 +6,7 @@ use headroom_scenario::{Irrep, Irreps, Path};
 
 /// A tensor product of edge features with spherical harmonics, whose weights come from outside.
 #[derive(Clone, Debug)]
-pub struct Product {
+pub(crate) struct Product {
     pub input: Irreps,
     pub harmonics: Irreps,
     pub output: Irreps,
@@ -17,7 +17,13 @@ impl Product {
     ///
     /// Where einsum has a choice, it contracts in the order opt_einsum finds cheapest. In scripted code the outer
     /// products that no path needs are removed; so they are here.
-    pub fn forward(&self, cx: &Cx, x: &Tensor, harmonics: &Tensor, weights: &Tensor) -> Tensor {
+    pub(crate) fn forward(
+        &self,
+        cx: &Cx,
+        x: &Tensor,
+        harmonics: &Tensor,
+        weights: &Tensor,
+    ) -> Tensor {
         let edges = x.size(0);
         let firsts = parts(x, &self.input);
         let seconds = parts(harmonics, &self.harmonics);
@@ -140,7 +146,13 @@ fn joined(all: Vec<Tensor>) -> Option<Tensor> {
 }
 
 /// `o3.Linear(irreps_in, irreps_out)(x)`: a matrix for each kind that both have, all in one vector of weights.
-pub fn linear(cx: &Cx, name: &'static str, x: &Tensor, from: &Irreps, to: &Irreps) -> Tensor {
+pub(crate) fn linear(
+    cx: &Cx,
+    name: &'static str,
+    x: &Tensor,
+    from: &Irreps,
+    to: &Irreps,
+) -> Tensor {
     cx.module(name, |cx| {
         let rows = x.size(0);
         let pairs: Vec<(usize, usize)> = to
@@ -192,7 +204,7 @@ pub fn linear(cx: &Cx, name: &'static str, x: &Tensor, from: &Irreps, to: &Irrep
 }
 
 /// `nn.Gate`: SiLU on the scalars, and a sigmoid for each other feature to be multiplied by.
-pub fn gate(x: &Tensor, to: &Irreps) -> Tensor {
+pub(crate) fn gate(x: &Tensor, to: &Irreps) -> Tensor {
     let (rows, scalars, gates) = (x.size(0), to.scalars(), to.gated());
     if gates == 0 {
         return x.clone();

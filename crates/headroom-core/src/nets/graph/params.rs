@@ -18,14 +18,14 @@ pub(super) enum Held {
 }
 
 impl Held {
-    pub fn tensor(&self) -> Tensor {
+    pub(crate) fn tensor(&self) -> Tensor {
         match self {
             Self::Param(param) => param.tensor(),
             Self::Buffer(buffer) => buffer.clone(),
         }
     }
 
-    pub fn is_trainable(&self) -> bool {
+    pub(crate) fn is_trainable(&self) -> bool {
         matches!(self, Self::Param(param) if param.trainable)
     }
 }

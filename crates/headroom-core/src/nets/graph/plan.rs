@@ -53,7 +53,7 @@ pub(super) struct Linear {
 const MOST: usize = 1 << 14;
 
 impl Plan {
-    pub fn of(graph: &Rc<Graph>, program: &Rc<Program>) -> Self {
+    pub(crate) fn of(graph: &Rc<Graph>, program: &Rc<Program>) -> Self {
         Self {
             params: (0..)
                 .zip(&graph.params)
@@ -72,13 +72,13 @@ impl Plan {
     }
 
     /// In the order of their steps, apart from one another.
-    pub fn layers(&self) -> &[Layer] {
+    pub(crate) fn layers(&self) -> &[Layer] {
         self.layers
             .get_or_init(|| layers(&self.graph, &self.program, self.survey()))
     }
 
     /// The same for linear modules.
-    pub fn linears(&self) -> &[Linear] {
+    pub(crate) fn linears(&self) -> &[Linear] {
         &self.found().all
     }
 
@@ -107,22 +107,22 @@ impl Plan {
     }
 
     /// Whether memory is a linear module's parameter.
-    pub fn holds(&self, slot: u32) -> bool {
+    pub(crate) fn holds(&self, slot: u32) -> bool {
         self.found().held.contains(&slot)
     }
 
     /// Whether a node is a linear module's.
-    pub fn replaces(&self, node: u32) -> bool {
+    pub(crate) fn replaces(&self, node: u32) -> bool {
         self.found().nodes.contains(&node)
     }
 
-    pub fn layer_at(&self, step: usize) -> Option<&Layer> {
+    pub(crate) fn layer_at(&self, step: usize) -> Option<&Layer> {
         let layers = self.layers();
         let place = layers.binary_search_by_key(&step, |layer| layer.region.steps.start);
         place.ok().and_then(|place| layers.get(place))
     }
 
-    pub fn linear_at(&self, step: usize) -> Option<&Linear> {
+    pub(crate) fn linear_at(&self, step: usize) -> Option<&Linear> {
         let linears = self.linears();
         let place = linears.binary_search_by_key(&step, |linear| linear.region.steps.start);
         place.ok().and_then(|place| linears.get(place))

@@ -102,7 +102,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    pub fn places(&self) -> std::ops::Range<usize> {
+    pub(crate) fn places(&self) -> std::ops::Range<usize> {
         self.first..self.first.saturating_add(self.count)
     }
 }

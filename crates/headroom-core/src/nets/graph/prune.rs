@@ -19,7 +19,7 @@ pub(super) struct Pruned {
 
 impl Pruned {
     /// For the parameters that are trained, by their memory, and the nodes whose results ask for gradients in any case.
-    pub fn of(
+    pub(crate) fn of(
         program: &Program,
         trained: impl Fn(u32) -> bool,
         is_needed: impl Fn(u32) -> bool,
@@ -51,12 +51,12 @@ impl Pruned {
         pruned
     }
 
-    pub fn node<'a>(&'a self, program: &'a Program, number: u32) -> Option<&'a Node> {
+    pub(crate) fn node<'a>(&'a self, program: &'a Program, number: u32) -> Option<&'a Node> {
         let less = self.nodes.get(&number);
         less.or_else(|| program.steps.nodes.get(number as usize))
     }
 
-    pub fn call<'a>(&'a self, program: &'a Program, number: u32) -> Option<&'a Call> {
+    pub(crate) fn call<'a>(&'a self, program: &'a Program, number: u32) -> Option<&'a Call> {
         let own = (number as usize).checked_sub(program.calls.len());
         match own {
             Some(own) => self.calls.get(own),
@@ -64,7 +64,7 @@ impl Pruned {
         }
     }
 
-    pub fn saves(&self, save: u32) -> bool {
+    pub(crate) fn saves(&self, save: u32) -> bool {
         !self.unsaved.contains(&save)
     }
 

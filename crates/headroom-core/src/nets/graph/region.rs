@@ -48,7 +48,7 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    pub fn of(steps: &Instructions) -> Self {
+    pub(crate) fn of(steps: &Instructions) -> Self {
         let mut survey = Self {
             made: vec![None; steps.slots],
             last: vec![0; steps.slots],
@@ -122,12 +122,12 @@ impl Survey {
     }
 
     /// Whether memory is read from a step on.
-    pub fn is_read_from(&self, slot: u32, step: usize) -> bool {
+    pub(crate) fn is_read_from(&self, slot: u32, step: usize) -> bool {
         self.read.get(slot as usize).is_some_and(|at| *at >= step)
     }
 
     /// The region of some steps; none where what it makes is not its own.
-    pub fn region(&self, steps: &Instructions, range: Range<usize>) -> Option<Region> {
+    pub(crate) fn region(&self, steps: &Instructions, range: Range<usize>) -> Option<Region> {
         let mut region = Region {
             steps: range.clone(),
             inputs: Vec::new(),
@@ -239,7 +239,7 @@ impl Survey {
 
     /// The stretches of steps whose calls are all of one module, which `owner` tells of a scope. Each with what leads up to
     /// its first call and what follows from its last.
-    pub fn stretches(
+    pub(crate) fn stretches(
         &self,
         steps: &Instructions,
         owner: impl Fn(u32) -> Option<u32>,

@@ -33,7 +33,7 @@ pub(super) struct Term {
 
 impl Size {
     /// As a file writes it: a number, or the denominator and terms.
-    pub fn read(value: &Document) -> Option<Self> {
+    pub(crate) fn read(value: &Document) -> Option<Self> {
         match value {
             Document::Int(n) => u64::try_from(*n).ok().map(Self::Fixed),
             Document::Map(_) => {
@@ -59,7 +59,7 @@ impl Size {
         }
     }
 
-    pub fn at(&self, batch: u64, length: u64) -> u64 {
+    pub(crate) fn at(&self, batch: u64, length: u64) -> u64 {
         let (den, terms) = match self {
             Self::Fixed(n) => return *n,
             Self::Up { multiple, of } => {

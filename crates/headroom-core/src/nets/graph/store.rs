@@ -66,7 +66,7 @@ pub fn insert(id: &str, text: &str) -> Result<(), String> {
 mod built_in {
     use std::io::Read;
 
-    pub fn text(id: &str) -> Option<String> {
+    pub(crate) fn text(id: &str) -> Option<String> {
         let mut text = String::new();
         let mut unpacked = flate2::read::GzDecoder::new(headroom_catalog::graph(id)?);
         unpacked.read_to_string(&mut text).ok()?;
@@ -76,7 +76,7 @@ mod built_in {
 
 #[cfg(not(feature = "files"))]
 mod built_in {
-    pub fn text(_: &str) -> Option<String> {
+    pub(crate) fn text(_: &str) -> Option<String> {
         None
     }
 }

@@ -88,7 +88,7 @@ impl Places {
 
 impl Stream {
     /// The numbers, with what is repeated written out; they take from the room for all programs of a file.
-    pub fn open(
+    pub(crate) fn open(
         rows: &[Document],
         limits: Limits,
         distances: Distances,
@@ -134,7 +134,7 @@ impl Stream {
         })
     }
 
-    pub fn program(mut self) -> Option<Instructions> {
+    pub(crate) fn program(mut self) -> Option<Instructions> {
         self.nodes = self.count()?;
         let forward = self.steps()?;
         let nodes = (0..self.nodes)

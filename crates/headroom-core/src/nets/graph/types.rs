@@ -9,11 +9,11 @@ pub(super) struct Types(Vec<Operand>);
 
 impl Types {
     /// For a batch of this many samples of this length.
-    pub fn at(program: &Program, (b, s): (u64, u64)) -> Self {
+    pub(crate) fn at(program: &Program, (b, s): (u64, u64)) -> Self {
         Self(program.types.iter().map(|of| operand(of, b, s)).collect())
     }
 
-    pub fn get(&self, value: Value) -> Operand {
+    pub(crate) fn get(&self, value: Value) -> Operand {
         let none = || Operand {
             layout: Layout::contiguous([0]),
             dtype: DType::U8,
@@ -25,7 +25,7 @@ impl Types {
             .unwrap_or_else(none)
     }
 
-    pub fn all(&self, values: &[Value]) -> Vec<Operand> {
+    pub(crate) fn all(&self, values: &[Value]) -> Vec<Operand> {
         values.iter().map(|value| self.get(*value)).collect()
     }
 }

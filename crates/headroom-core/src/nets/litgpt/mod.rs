@@ -47,7 +47,7 @@ struct LitGpt {
     adapter_v2: bool,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let hidden = sizes.need("hidden")?;
     let heads = sizes.need("heads")?.max(1);
     let head_dim = sizes.or("head_dim", hidden / heads);

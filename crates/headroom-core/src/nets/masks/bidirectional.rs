@@ -7,7 +7,7 @@ use crate::tape::{DType, Tensor};
 use headroom_scenario::Attention;
 
 /// No mask at all without padding; else Boolean `[B, 1, S, S]`, for eager attention as a bias of type `dtype`.
-pub fn bidirectional_mask(
+pub(crate) fn bidirectional_mask(
     cx: &Cx,
     queries: u64,
     padding: Option<&Tensor>,
@@ -31,7 +31,7 @@ pub fn bidirectional_mask(
 }
 
 /// `create_bidirectional_sliding_window_mask` for tokens that attend to `reach` others on either side.
-pub fn sliding_window_mask(
+pub(crate) fn sliding_window_mask(
     cx: &Cx,
     ids: &Tensor,
     padding: Option<&Tensor>,

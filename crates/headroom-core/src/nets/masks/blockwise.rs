@@ -8,7 +8,7 @@ use crate::tape::{DType, Tensor};
 use headroom_scenario::Attention;
 
 /// `get_block_sequence_ids_for_mask` of Gemma 3: the number of the image that a token belongs to, or -1.
-pub fn image_blocks(types: &Tensor) -> Tensor {
+pub(crate) fn image_blocks(types: &Tensor) -> Tensor {
     let (b, s) = (types.size(0), types.size(1));
     let make = |op, dtype| types.constant(op, &[b, s], dtype);
     let image = make("eq", DType::Bool);
@@ -33,7 +33,7 @@ pub fn image_blocks(types: &Tensor) -> Tensor {
 }
 
 /// `torch.where(token_type_ids == 0, 0, -1)` of PaliGemma: all tokens before the answer are one block.
-pub fn prefix_blocks(types: &Tensor) -> Tensor {
+pub(crate) fn prefix_blocks(types: &Tensor) -> Tensor {
     let prefix = types.constant("eq", types.shape(), DType::Bool);
     let scalar = || types.constant("scalar_tensor", &[0; 0], DType::I64);
     let (block, none) = (scalar(), scalar());
@@ -43,7 +43,7 @@ pub fn prefix_blocks(types: &Tensor) -> Tensor {
 }
 
 /// `create_causal_mask` with `block_sequence_ids`; with a window, as `create_masks_for_vision_model` has it.
-pub fn blockwise_mask(
+pub(crate) fn blockwise_mask(
     cx: &Cx,
     blocks: &Tensor,
     padding: Option<&Tensor>,

@@ -4,5 +4,5 @@
 mod bidirectional;
 mod blockwise;
 
-pub use bidirectional::{bidirectional_mask, sliding_window_mask};
-pub use blockwise::{blockwise_mask, image_blocks, prefix_blocks};
+pub(crate) use bidirectional::{bidirectional_mask, sliding_window_mask};
+pub(crate) use blockwise::{blockwise_mask, image_blocks, prefix_blocks};

@@ -43,7 +43,7 @@ struct GptModel {
     engine: Option<EmptyGradients>,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let hidden = sizes.need("hidden")?;
     let heads = sizes.need("heads")?.max(1);
     Ok(Box::new(GptModel {

@@ -22,7 +22,7 @@ struct Flux {
     guidance: bool,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     // Eight-fold reduced by the encoder and packed two by two.
     let side = sizes.or("img", 1024).div_ceil(16);
     Ok(Box::new(Flux {

@@ -7,7 +7,7 @@ use crate::tape::{DType, Tensor};
 
 /// The sizes of a network's blocks, and what differs between them.
 #[derive(Clone, Debug)]
-pub struct Joint {
+pub(crate) struct Joint {
     pub heads: u64,
     pub head_dim: u64,
     /// RMS norms of queries and keys.
@@ -21,12 +21,18 @@ pub struct Joint {
 }
 
 impl Joint {
-    pub fn width(&self) -> u64 {
+    pub(crate) fn width(&self) -> u64 {
         self.heads.saturating_mul(self.head_dim)
     }
 
     /// `FluxTransformerBlock`, `JointTransformerBlock`: image and text in, image and text out.
-    pub fn block(&self, cx: &Cx, hidden: &Tensor, text: &Tensor, emb: &Tensor) -> [Tensor; 2] {
+    pub(crate) fn block(
+        &self,
+        cx: &Cx,
+        hidden: &Tensor,
+        text: &Tensor,
+        emb: &Tensor,
+    ) -> [Tensor; 2] {
         let both = || [hidden.clone(), text.clone()];
         let parts = ada_norm(cx, "norm1", emb, if self.dual { 9 } else { 6 });
         let [
@@ -82,7 +88,13 @@ impl Joint {
     }
 
     /// `FluxSingleTransformerBlock`: one stream, attention and feed-forward side by side.
-    pub fn single(&self, cx: &Cx, hidden: &Tensor, text: &Tensor, emb: &Tensor) -> [Tensor; 2] {
+    pub(crate) fn single(
+        &self,
+        cx: &Cx,
+        hidden: &Tensor,
+        text: &Tensor,
+        emb: &Tensor,
+    ) -> [Tensor; 2] {
         let (words, width) = (text.size(1), self.width());
         let pixels = hidden.size(1);
         let both = Tensor::cat(text, &[hidden], 1);
@@ -189,7 +201,7 @@ fn ada_norm(cx: &Cx, name: &'static str, emb: &Tensor, parts: u64) -> Vec<Tensor
 }
 
 /// `AdaLayerNormContinuous`, the norm before the last projection.
-pub fn last_norm(cx: &Cx, x: &Tensor, emb: &Tensor) -> Tensor {
+pub(crate) fn last_norm(cx: &Cx, x: &Tensor, emb: &Tensor) -> Tensor {
     let parts = ada_norm(cx, "norm_out", emb, 2);
     match &parts[..] {
         [scale, shift] => modulated_norm(x, scale, shift),
@@ -214,7 +226,7 @@ fn rms_norm(cx: &Cx, x: &Tensor) -> Tensor {
 }
 
 /// `apply_rotary_emb`, which rotates pairs of neighbours.
-pub fn apply_rotary_emb(x: &Tensor, cosines: &Tensor, sines: &Tensor) -> Tensor {
+pub(crate) fn apply_rotary_emb(x: &Tensor, cosines: &Tensor, sines: &Tensor) -> Tensor {
     let (b, s, h, d) = (x.size(0), x.size(1), x.size(2), x.size(3));
     let pairs = x.reshape(&[b, s, h, d / 2, 2]).unbind_along(-1);
     let [real, imaginary] = &pairs[..] else {

@@ -26,7 +26,7 @@ struct Sd3 {
     dual: u64,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     Ok(Box::new(Sd3 {
         image: sizes.or("img", 128),
         patch: sizes.or("patch", 2).max(1),

@@ -7,7 +7,7 @@ use crate::tape::Tensor;
 use crate::tape::ops::{AttentionMask, Conv};
 
 #[derive(Clone, Copy, Debug)]
-pub struct Decoder {
+pub(crate) struct Decoder {
     layers: u64,
     pub hidden: u64,
     heads: u64,
@@ -23,7 +23,7 @@ pub struct Decoder {
 type Positions<'a> = [&'a Tensor; 2];
 
 impl Decoder {
-    pub fn new(sizes: &Sizes) -> Result<Self, ModelError> {
+    pub(crate) fn new(sizes: &Sizes) -> Result<Self, ModelError> {
         Ok(Self {
             layers: sizes.or("d_layers", 2),
             hidden: sizes.need("d_hidden")?.max(8),
@@ -37,7 +37,7 @@ impl Decoder {
     }
 
     /// One mask `[B, 1, 1, 4 side, 4 side]`, and its score.
-    pub fn decode(
+    pub(crate) fn decode(
         &self,
         cx: &Cx,
         [features, positions]: [&Tensor; 2],

@@ -24,7 +24,7 @@ fn positional_embedding(cx: &Cx, coordinates: Tensor, width: u64) -> Tensor {
 }
 
 /// `get_image_wide_positional_embeddings`: `[1, width, side, side]`.
-pub fn image_wide_positions(cx: &Cx, image: &Tensor, side: u64, width: u64) -> Tensor {
+pub(crate) fn image_wide_positions(cx: &Cx, image: &Tensor, side: u64, width: u64) -> Tensor {
     let dtype = cx.env.weights;
     let make = |op| image.constant(op, &[side, side], dtype);
     let ones = make("ones");
@@ -41,7 +41,7 @@ pub fn image_wide_positions(cx: &Cx, image: &Tensor, side: u64, width: u64) -> T
 }
 
 /// `_embed_boxes` before its point embeddings: `[B, boxes, 2, width]`.
-pub fn embed_boxes(cx: &Cx, boxes: &Tensor, width: u64) -> Tensor {
+pub(crate) fn embed_boxes(cx: &Cx, boxes: &Tensor, width: u64) -> Tensor {
     let moved = boxes.add_scalar();
     let shape = [boxes.size(0), boxes.size(1), 2, 2];
     let copy = moved.constant("clone", &shape, boxes.dtype());
@@ -55,13 +55,13 @@ pub fn embed_boxes(cx: &Cx, boxes: &Tensor, width: u64) -> Tensor {
 }
 
 /// The embeddings of a mask prompt that is absent, and of each corner of a box.
-pub struct Embeddings {
+pub(crate) struct Embeddings {
     pub no_mask: Tensor,
     pub corners: Vec<Tensor>,
 }
 
 /// The parameters of the prompt encoder, of which a box uses few.
-pub fn embeddings(cx: &Cx, [channels, points]: [u64; 2], width: u64) -> Embeddings {
+pub(crate) fn embeddings(cx: &Cx, [channels, points]: [u64; 2], width: u64) -> Embeddings {
     cx.module("mask_embed", |cx| {
         let first = channels / 4;
         let table = |name: &'static str, shape: &[u64], out: u64| {
@@ -89,7 +89,7 @@ pub fn embeddings(cx: &Cx, [channels, points]: [u64; 2], width: u64) -> Embeddin
 }
 
 /// Adds its point embedding to each corner, in place.
-pub fn add_point_embeddings(corners: &Tensor, embeddings: &[Tensor]) -> Tensor {
+pub(crate) fn add_point_embeddings(corners: &Tensor, embeddings: &[Tensor]) -> Tensor {
     embeddings
         .iter()
         .fold(corners.clone(), |corners, embedding| {

@@ -8,7 +8,7 @@ use headroom_base::units::RoundUp;
 use headroom_scenario::Attention;
 
 #[derive(Clone, Debug)]
-pub struct Encoder {
+pub(crate) struct Encoder {
     layers: u64,
     hidden: u64,
     heads: u64,
@@ -22,7 +22,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    pub fn new(sizes: &Sizes) -> Result<Self, ModelError> {
+    pub(crate) fn new(sizes: &Sizes) -> Result<Self, ModelError> {
         let hidden = sizes.need("hidden")?;
         Ok(Self {
             layers: sizes.need("layers")?,
@@ -37,12 +37,12 @@ impl Encoder {
         })
     }
 
-    pub fn side(&self) -> u64 {
+    pub(crate) fn side(&self) -> u64 {
         self.image / self.patch
     }
 
     /// Features `[B, neck, side, side]`.
-    pub fn encode(&self, cx: &Cx, image: &Tensor) -> Tensor {
+    pub(crate) fn encode(&self, cx: &Cx, image: &Tensor) -> Tensor {
         let (side, hidden) = (self.side(), self.hidden);
         let positions = cx.param("pos_embed", [1, side, side, hidden]);
         let mut x = cx.module("patch_embed", |cx| {
@@ -200,7 +200,7 @@ fn window_unpartition(x: &Tensor, window: u64, [h, w]: [u64; 2]) -> Tensor {
 }
 
 /// `SamLayerNorm` with channels first.
-pub fn layer_norm_2d(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
+pub(crate) fn layer_norm_2d(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
     let mut x = x.permute(&[0, 2, 3, 1]);
     x = cx.layer_norm(name, &x);
     x.permute(&[0, 3, 1, 2])

@@ -8,7 +8,7 @@ use crate::tape::{DType, Tensor};
 use headroom_base::units::RoundUp;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Layer {
+pub(crate) struct Layer {
     pub heads: u64,
     /// Side of the image in tokens.
     pub side: u64,
@@ -20,7 +20,7 @@ pub struct Layer {
 
 impl Layer {
     /// `SwinLayer.forward`: hidden states, and attention weights where there are any.
-    pub fn forward(self, cx: &Cx, input: &Tensor) -> Vec<Tensor> {
+    pub(crate) fn forward(self, cx: &Cx, input: &Tensor) -> Vec<Tensor> {
         let Self { side, window, .. } = self;
         let (b, channels) = (input.size(0), input.size(2));
         let padded = side.round_up(window);

@@ -23,7 +23,7 @@ struct Swin {
     classes: u64,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let (depths, heads) = (sizes.list("depths")?, sizes.list("heads")?);
     if depths.len() != heads.len() {
         return Err(ModelError::MismatchedLists {

@@ -5,7 +5,7 @@ use crate::tape::Tensor;
 use headroom_base::units::RoundUp;
 
 /// `window_partition`.
-pub fn window_partition(x: &Tensor, window: u64) -> Tensor {
+pub(crate) fn window_partition(x: &Tensor, window: u64) -> Tensor {
     let (b, h, w, c) = (x.size(0), x.size(1), x.size(2), x.size(3));
     let (down, across) = (h / window, w / window);
     x.view(&[b, down, window, across, window, c])
@@ -15,7 +15,7 @@ pub fn window_partition(x: &Tensor, window: u64) -> Tensor {
 }
 
 /// `window_reverse`.
-pub fn window_reverse(windows: &Tensor, window: u64, side: u64) -> Tensor {
+pub(crate) fn window_reverse(windows: &Tensor, window: u64, side: u64) -> Tensor {
     let (n, c) = (side / window, windows.size(3));
     let b = windows.size(0) / (n * n).max(1);
     windows
@@ -26,7 +26,7 @@ pub fn window_reverse(windows: &Tensor, window: u64, side: u64) -> Tensor {
 }
 
 /// `SwinPatchMerging`: four neighbours become one with twice the channels.
-pub fn merge_patches(cx: &Cx, x: &Tensor, side: u64) -> Tensor {
+pub(crate) fn merge_patches(cx: &Cx, x: &Tensor, side: u64) -> Tensor {
     let (b, c) = (x.size(0), x.size(2));
     let mut grid = x.view(&[b, side, side, c]);
     let even = side.round_up(2);

@@ -10,7 +10,7 @@ use headroom_scenario::{Attention, Checkpointing};
 
 impl Stack {
     /// `T5Attention.forward`: the result, the position bias and, in eager attention, the weights.
-    pub fn attention(
+    pub(crate) fn attention(
         self,
         cx: &Cx,
         x: &Tensor,
@@ -98,7 +98,7 @@ impl Stack {
 }
 
 /// `_relative_position_bucket`, an operation at a time.
-pub fn relative_position_bucket(relative: &Tensor, bidirectional: bool) -> Tensor {
+pub(crate) fn relative_position_bucket(relative: &Tensor, bidirectional: bool) -> Tensor {
     let shape = relative.shape();
     let make = |op: &'static str, dtype| relative.constant(op, shape, dtype);
     let step = |from: Tensor, op: &'static str, dtype| {

@@ -15,7 +15,7 @@ use config::T5;
 use headroom_scenario::Data;
 use stack::Stack;
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let (layers, heads, hidden) = (
         sizes.need("layers")?,
         sizes.need("heads")?.max(1),

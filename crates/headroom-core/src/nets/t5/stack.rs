@@ -9,14 +9,14 @@ use crate::tape::{DType, Tensor};
 use headroom_scenario::Attention;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Stack {
+pub(crate) struct Stack {
     pub model: T5,
     pub is_decoder: bool,
 }
 
 /// The arguments of an attention besides its hidden states.
 #[derive(Clone, Copy)]
-pub struct AttentionInputs<'a> {
+pub(crate) struct AttentionInputs<'a> {
     /// The bias that the first layer computed.
     pub position_bias: Option<&'a Tensor>,
     /// The mask of eager self-attention in the decoder.
@@ -28,7 +28,7 @@ pub struct AttentionInputs<'a> {
 
 impl Stack {
     /// `T5Stack.forward`, from the whole model's module for the shared embeddings and the stack's own.
-    pub fn forward(
+    pub(crate) fn forward(
         self,
         [root, cx]: [&Cx; 2],
         ids: &Tensor,

@@ -38,7 +38,7 @@ struct Transformer {
     python_norms: bool,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     const LEAST_POSITIONS: u64 = 8192;
     let dim = sizes.need("hidden")?;
     let heads = sizes.need("heads")?.max(1);

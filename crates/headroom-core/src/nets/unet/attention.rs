@@ -7,7 +7,7 @@ use crate::tape::ops::{AttentionMask, Conv};
 
 /// `Transformer2DModel` of one stage.
 #[derive(Clone, Copy, Debug)]
-pub struct Transformer {
+pub(crate) struct Transformer {
     pub heads: u64,
     /// Transformer blocks in it.
     pub depth: u64,
@@ -16,7 +16,12 @@ pub struct Transformer {
 }
 
 /// `Transformer2DModel.forward`.
-pub fn transformer(cx: &Cx, hidden: &Tensor, context: &Tensor, model: Transformer) -> Tensor {
+pub(crate) fn transformer(
+    cx: &Cx,
+    hidden: &Tensor,
+    context: &Tensor,
+    model: Transformer,
+) -> Tensor {
     let residual = hidden;
     let (b, c, h, w) = (
         hidden.size(0),
@@ -73,7 +78,7 @@ fn block(cx: &Cx, hidden: &Tensor, context: &Tensor, heads: u64) -> Tensor {
 }
 
 /// The attention of blocks without a text: it has a norm before it and a residual around it (`residual_connection`).
-pub fn self_attention(cx: &Cx, residual: &Tensor, heads: u64) -> Tensor {
+pub(crate) fn self_attention(cx: &Cx, residual: &Tensor, heads: u64) -> Tensor {
     let [n, c, h, w] = [0, 1, 2, 3].map(|i| residual.size(i));
     let mut normed = residual.view(&[n, c, h * w]);
     normed = cx.group_norm("group_norm", &normed, GROUPS);
@@ -83,7 +88,13 @@ pub fn self_attention(cx: &Cx, residual: &Tensor, heads: u64) -> Tensor {
 }
 
 /// `AttnProcessor2_0` for rows.
-pub fn attention(cx: &Cx, hidden: &Tensor, context: &Tensor, heads: u64, bias: bool) -> Tensor {
+pub(crate) fn attention(
+    cx: &Cx,
+    hidden: &Tensor,
+    context: &Tensor,
+    heads: u64,
+    bias: bool,
+) -> Tensor {
     processed(cx, [hidden, context], heads, bias, None)
 }
 

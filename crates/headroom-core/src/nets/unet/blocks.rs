@@ -9,7 +9,7 @@ use crate::tape::ops::Conv;
 
 /// One stage of the U-Net: residual blocks at one width, with attention after each in some stages.
 #[derive(Clone, Copy, Debug)]
-pub struct Stage {
+pub(crate) struct Stage {
     pub width: u64,
     pub attention: Option<Transformer>,
     /// Padding of the convolution that halves the image; with 0, one row and one column are padded before it.
@@ -19,7 +19,7 @@ pub struct Stage {
 impl Stage {
     /// `CrossAttnDownBlock2D`, `AttnDownBlock2D` or `DownBlock2D`.
     #[allow(clippy::too_many_arguments)]
-    pub fn down(
+    pub(crate) fn down(
         self,
         cx: &Cx,
         hidden: &Tensor,
@@ -52,7 +52,7 @@ impl Stage {
     }
 
     /// `UNetMidBlock2DCrossAttn` or `UNetMidBlock2D`; its first residual block is never checkpointed.
-    pub fn middle(
+    pub(crate) fn middle(
         self,
         cx: &Cx,
         hidden: &Tensor,
@@ -69,7 +69,7 @@ impl Stage {
     }
 
     /// `CrossAttnUpBlock2D`, `AttnUpBlock2D` or `UpBlock2D`.
-    pub fn up(
+    pub(crate) fn up(
         self,
         cx: &Cx,
         hidden: &Tensor,
@@ -132,7 +132,12 @@ impl Stage {
 }
 
 /// `ResnetBlock2D`, with an embedding of the time step or without.
-pub fn residual_block(cx: &Cx, input: &Tensor, embedding: Option<&Tensor>, width: u64) -> Tensor {
+pub(crate) fn residual_block(
+    cx: &Cx,
+    input: &Tensor,
+    embedding: Option<&Tensor>,
+    width: u64,
+) -> Tensor {
     let conv = Conv::stride(1).padded(1);
     let mut hidden = cx.group_norm("norm1", input, GROUPS);
     hidden = hidden.silu();

@@ -13,7 +13,7 @@ use headroom_scenario::{Checkpointing, Precision, Quantization};
 
 /// The frozen encoders of one family of models.
 #[derive(Clone, Copy, Debug)]
-pub struct Encoders {
+pub(crate) struct Encoders {
     texts: &'static [TextEncoder],
     /// The autoencoder stays in fp32: this family's overflows in fp16.
     fp32_vae: bool,
@@ -68,7 +68,7 @@ const DECODER: u64 = 49_490_179 + 20;
 
 impl Encoders {
     /// The encoders of the family with this width of text states, where the run has them.
-    pub fn from_sizes(sizes: &Sizes) -> Result<Option<Self>, ModelError> {
+    pub(crate) fn from_sizes(sizes: &Sizes) -> Result<Option<Self>, ModelError> {
         if !sizes.is_set("encoders") {
             return Ok(None);
         }
@@ -82,7 +82,7 @@ impl Encoders {
     }
 
     /// Pixels, and the ids of each tower's text.
-    pub fn batch(&self, cx: &Cx, samples: u64, side: u64, length: u64) -> Vec<Tensor> {
+    pub(crate) fn batch(&self, cx: &Cx, samples: u64, side: u64, length: u64) -> Vec<Tensor> {
         let pixels = [samples, 3, 8 * side, 8 * side];
         let mut all = vec![cx.tape.empty("pixel_values", pixels, DType::F32)];
         for _ in self.texts {
@@ -92,7 +92,7 @@ impl Encoders {
     }
 
     /// Latents, and the text's states.
-    pub fn encode(&self, cx: &Cx, batch: &[Tensor]) -> Option<(Tensor, Tensor)> {
+    pub(crate) fn encode(&self, cx: &Cx, batch: &[Tensor]) -> Option<(Tensor, Tensor)> {
         let (pixels, ids) = batch.split_first()?;
         let dtype = match cx.env.training.precision {
             Precision::AmpFp16 | Precision::Fp16 => DType::F16,

@@ -4,7 +4,7 @@ use crate::nets::Cx;
 use crate::tape::Tensor;
 
 /// `norm_num_groups`.
-pub const GROUPS: u64 = 32;
+pub(crate) const GROUPS: u64 = 32;
 
 impl Cx {
     /// `nn.GroupNorm`.

@@ -4,7 +4,7 @@ use crate::nets::Cx;
 use crate::tape::Tensor;
 
 /// Runs the model, and gives its parameters the order of `parameters()` the first time.
-pub fn in_module_order(cx: &Cx, model: impl FnOnce(&Cx) -> Tensor) -> Tensor {
+pub(crate) fn in_module_order(cx: &Cx, model: impl FnOnce(&Cx) -> Tensor) -> Tensor {
     let known = cx.tape.declared();
     let predicted = model(&cx.checkpointing_in_any_mode());
     if cx.tape.declared() > known {

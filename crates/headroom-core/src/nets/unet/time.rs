@@ -5,7 +5,7 @@ use crate::nets::diffusion::{sinusoids, timestep_embedding};
 use crate::tape::{DType, Tensor};
 
 /// `get_time_embed`, `time_embedding` and, for XL, `get_aug_embed`. The sinusoids come second: `forward` holds them.
-pub fn embed(
+pub(crate) fn embed(
     cx: &Cx,
     timestep: &Tensor,
     width: u64,

@@ -28,7 +28,7 @@ struct UNet2D {
 }
 
 /// By default all stages have attention but the first of the way down and the last of the way up.
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let widths = sizes.list("block_out")?.to_vec();
     let stages = widths.len();
     let attends = |name: &str, not: usize| match sizes.list(name) {

@@ -15,7 +15,7 @@ struct Beit {
     patch: u64,
 }
 
-pub fn from_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn from_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let hidden = sizes.need("hidden")?;
     let net = Beit {
         layers: sizes.need("layers")?,

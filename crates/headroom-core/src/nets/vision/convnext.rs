@@ -7,13 +7,13 @@ use crate::tape::Tensor;
 use crate::tape::ops::Conv;
 
 /// Blocks and channels of each stage.
-pub type Stages = [(u64, u64); 4];
+pub(crate) type Stages = [(u64, u64); 4];
 
-pub const TINY: Stages = [(3, 96), (3, 192), (9, 384), (3, 768)];
-pub const SMALL: Stages = [(3, 96), (3, 192), (27, 384), (3, 768)];
-pub const BASE: Stages = [(3, 128), (3, 256), (27, 512), (3, 1024)];
-pub const LARGE: Stages = [(3, 192), (3, 384), (27, 768), (3, 1536)];
-pub const XLARGE: Stages = [(3, 256), (3, 512), (27, 1024), (3, 2048)];
+pub(crate) const TINY: Stages = [(3, 96), (3, 192), (9, 384), (3, 768)];
+pub(crate) const SMALL: Stages = [(3, 96), (3, 192), (27, 384), (3, 768)];
+pub(crate) const BASE: Stages = [(3, 128), (3, 256), (27, 512), (3, 1024)];
+pub(crate) const LARGE: Stages = [(3, 192), (3, 384), (27, 768), (3, 1536)];
+pub(crate) const XLARGE: Stages = [(3, 256), (3, 512), (27, 1024), (3, 2048)];
 
 struct Torchvision {
     stages: Stages,
@@ -27,17 +27,21 @@ struct Timm {
 
 // Like the other networks' builders, so that one table can list them all.
 #[allow(clippy::unnecessary_wraps)]
-pub fn torchvision(sizes: &Sizes, stages: Stages, depth: f64) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn torchvision(
+    sizes: &Sizes,
+    stages: Stages,
+    depth: f64,
+) -> Result<Box<dyn Net>, ModelError> {
     Ok(classifier(sizes, Torchvision { stages, depth }))
 }
 
 #[allow(clippy::unnecessary_wraps)]
-pub fn timm(sizes: &Sizes, stages: Stages) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn timm(sizes: &Sizes, stages: Stages) -> Result<Box<dyn Net>, ModelError> {
     Ok(classifier(sizes, Timm { stages }))
 }
 
 /// A network of the catalogue, as timm runs it: its stages are sizes.
-pub fn from_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn from_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let ([a, b, c, d], [e, f, g, h]) = (sizes.list("depths")?, sizes.list("dims")?) else {
         return Err(ModelError::MismatchedLists {
             names: "`depths` and `dims`",

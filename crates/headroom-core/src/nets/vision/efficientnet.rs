@@ -29,7 +29,7 @@ struct EfficientNet {
 
 // Like the other networks' builders, so that one table can list them all.
 #[allow(clippy::unnecessary_wraps)]
-pub fn build(
+pub(crate) fn build(
     sizes: &Sizes,
     width: u64,
     depth: u64,

@@ -15,7 +15,7 @@ struct Eva {
     patch: u64,
 }
 
-pub fn from_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn from_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let hidden = sizes.need("hidden")?;
     let net = Eva {
         layers: sizes.need("layers")?,

@@ -7,7 +7,7 @@ use crate::tape::Tensor;
 use crate::tape::ops::Conv;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
+pub(crate) enum Style {
     EfficientNet,
     MobileNet,
 }
@@ -44,7 +44,7 @@ struct Inverted {
 }
 
 /// A network of the catalogue: one number of each list a block.
-pub fn from_sizes(sizes: &Sizes, style: Style) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn from_sizes(sizes: &Sizes, style: Style) -> Result<Box<dyn Net>, ModelError> {
     let pooled_head = sizes.is_set("v3_head");
     let block_types = sizes.list("kind")?;
     let [mid, out, kernel, stride, squeezed] = [

@@ -36,14 +36,14 @@ const fn row(
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct MobileNet {
+pub(crate) struct MobileNet {
     blocks: &'static [InvertedResidual],
     last: u64,
 }
 
 use Activation::{Hardswish as HS, Relu as RE};
 
-pub const LARGE: MobileNet = MobileNet {
+pub(crate) const LARGE: MobileNet = MobileNet {
     blocks: &[
         row(3, 16, 16, false, RE, 1),
         row(3, 64, 24, false, RE, 2),
@@ -64,7 +64,7 @@ pub const LARGE: MobileNet = MobileNet {
     last: 1280,
 };
 
-pub const SMALL: MobileNet = MobileNet {
+pub(crate) const SMALL: MobileNet = MobileNet {
     blocks: &[
         row(3, 16, 16, true, RE, 2),
         row(3, 72, 24, false, RE, 2),
@@ -83,7 +83,7 @@ pub const SMALL: MobileNet = MobileNet {
 
 // Like the other networks' builders, so that one table can list them all.
 #[allow(clippy::unnecessary_wraps)]
-pub fn build(sizes: &Sizes, body: MobileNet) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn build(sizes: &Sizes, body: MobileNet) -> Result<Box<dyn Net>, ModelError> {
     Ok(classifier(sizes, body))
 }
 

@@ -6,7 +6,7 @@ use crate::tape::ops::Conv;
 use crate::tape::{ConstructionPoint, Tensor};
 
 #[derive(Clone, Copy, Debug)]
-pub struct ResNet {
+pub(crate) struct ResNet {
     blocks: [u64; 4],
     bottleneck: bool,
     groups: u64,
@@ -22,33 +22,33 @@ const fn plain(blocks: [u64; 4], bottleneck: bool) -> ResNet {
     }
 }
 
-pub const R18: ResNet = plain([2, 2, 2, 2], false);
-pub const R34: ResNet = plain([3, 4, 6, 3], false);
-pub const R50: ResNet = plain([3, 4, 6, 3], true);
-pub const R101: ResNet = plain([3, 4, 23, 3], true);
-pub const R152: ResNet = plain([3, 8, 36, 3], true);
+pub(crate) const R18: ResNet = plain([2, 2, 2, 2], false);
+pub(crate) const R34: ResNet = plain([3, 4, 6, 3], false);
+pub(crate) const R50: ResNet = plain([3, 4, 6, 3], true);
+pub(crate) const R101: ResNet = plain([3, 4, 23, 3], true);
+pub(crate) const R152: ResNet = plain([3, 8, 36, 3], true);
 
 impl ResNet {
-    pub fn wide(self, width_per_group: u64) -> Self {
+    pub(crate) fn wide(self, width_per_group: u64) -> Self {
         Self {
             width_per_group,
             ..self
         }
     }
 
-    pub fn grouped(self, groups: u64) -> Self {
+    pub(crate) fn grouped(self, groups: u64) -> Self {
         Self { groups, ..self }
     }
 }
 
 // Like the other networks' builders, so that one table can list them all.
 #[allow(clippy::unnecessary_wraps)]
-pub fn build(sizes: &Sizes, body: ResNet) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn build(sizes: &Sizes, body: ResNet) -> Result<Box<dyn Net>, ModelError> {
     Ok(classifier(sizes, body))
 }
 
 /// A network of the catalogue: its stages are sizes.
-pub fn from_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn from_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let [a, b, c, d] = sizes.list("depths")? else {
         return Err(ModelError::MismatchedLists {
             names: "`depths`",

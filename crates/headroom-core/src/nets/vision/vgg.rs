@@ -7,12 +7,12 @@ use crate::tape::Tensor;
 use crate::tape::ops::Conv;
 
 /// Convolutions in each of the five stages (`cfgs`).
-pub type StageConvs = [u64; 5];
+pub(crate) type StageConvs = [u64; 5];
 
-pub const A: StageConvs = [1, 1, 2, 2, 2];
-pub const B: StageConvs = [2, 2, 2, 2, 2];
-pub const D: StageConvs = [2, 2, 3, 3, 3];
-pub const E: StageConvs = [2, 2, 4, 4, 4];
+pub(crate) const A: StageConvs = [1, 1, 2, 2, 2];
+pub(crate) const B: StageConvs = [2, 2, 2, 2, 2];
+pub(crate) const D: StageConvs = [2, 2, 3, 3, 3];
+pub(crate) const E: StageConvs = [2, 2, 4, 4, 4];
 
 struct Vgg {
     stages: StageConvs,
@@ -23,7 +23,11 @@ struct Vgg {
 
 // Like the other networks' builders, so that one table can list them all.
 #[allow(clippy::unnecessary_wraps)]
-pub fn build(sizes: &Sizes, stages: StageConvs, norm: bool) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn build(
+    sizes: &Sizes,
+    stages: StageConvs,
+    norm: bool,
+) -> Result<Box<dyn Net>, ModelError> {
     Ok(classifier(
         sizes,
         Vgg {
@@ -35,7 +39,7 @@ pub fn build(sizes: &Sizes, stages: StageConvs, norm: bool) -> Result<Box<dyn Ne
 }
 
 /// A network of the catalogue, as timm runs it.
-pub fn from_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn from_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let depths = sizes.list("depths")?;
     let mut stages = [0; 5];
     for (stage, depth) in stages.iter_mut().zip(depths) {

@@ -8,7 +8,7 @@ use crate::tape::ops::AttentionMask;
 
 /// The sizes that a library's name of a model stands for.
 #[derive(Clone, Copy, Debug)]
-pub struct VitConfig {
+pub(crate) struct VitConfig {
     hidden: u64,
     layers: u64,
     heads: u64,
@@ -16,11 +16,11 @@ pub struct VitConfig {
 }
 
 impl VitConfig {
-    pub const TINY: Self = Self::new(192, 12, 3);
-    pub const SMALL: Self = Self::new(384, 12, 6);
-    pub const BASE: Self = Self::new(768, 12, 12);
-    pub const LARGE: Self = Self::new(1024, 24, 16);
-    pub const HUGE: Self = Self::new(1280, 32, 16);
+    pub(crate) const TINY: Self = Self::new(192, 12, 3);
+    pub(crate) const SMALL: Self = Self::new(384, 12, 6);
+    pub(crate) const BASE: Self = Self::new(768, 12, 12);
+    pub(crate) const LARGE: Self = Self::new(1024, 24, 16);
+    pub(crate) const HUGE: Self = Self::new(1280, 32, 16);
 
     const fn new(hidden: u64, layers: u64, heads: u64) -> Self {
         Self {
@@ -31,7 +31,7 @@ impl VitConfig {
         }
     }
 
-    pub const fn patch(self, patch: u64) -> Self {
+    pub(crate) const fn patch(self, patch: u64) -> Self {
         Self { patch, ..self }
     }
 }
@@ -47,16 +47,16 @@ struct VisionTransformer {
     swiglu: bool,
 }
 
-pub fn torchvision(sizes: &Sizes, config: VitConfig) -> Box<dyn Net> {
+pub(crate) fn torchvision(sizes: &Sizes, config: VitConfig) -> Box<dyn Net> {
     of_library(sizes, config, false)
 }
 
-pub fn timm(sizes: &Sizes, config: VitConfig) -> Box<dyn Net> {
+pub(crate) fn timm(sizes: &Sizes, config: VitConfig) -> Box<dyn Net> {
     of_library(sizes, config, true)
 }
 
 /// DINOv2 as timm has it: with `LayerScale`, and a head only where there are classes.
-pub fn dinov2(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn dinov2(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let hidden = sizes.need("hidden")?;
     let config = VitConfig {
         hidden,

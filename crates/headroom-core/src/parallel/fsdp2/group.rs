@@ -47,7 +47,7 @@ pub(super) struct ParamGroup {
 }
 
 impl ParamGroup {
-    pub fn new(unit: Unit, params: Vec<ShardedParam>) -> Self {
+    pub(crate) fn new(unit: Unit, params: Vec<ShardedParam>) -> Self {
         Self {
             scopes: unit.scopes,
             fold: unit.fold,
@@ -64,12 +64,12 @@ impl ParamGroup {
         }
     }
 
-    pub fn is_unsharded(&self) -> bool {
+    pub(crate) fn is_unsharded(&self) -> bool {
         !self.unsharded.borrow().is_empty()
     }
 
     /// What a rank sends: shards of a type of their own are cast into one tensor; shards on the host come to the device first.
-    pub fn all_gather_inputs(&self, tape: &Tape, from_host: bool) -> Vec<Tensor> {
+    pub(crate) fn all_gather_inputs(&self, tape: &Tape, from_host: bool) -> Vec<Tensor> {
         if !self.post_forward.borrow().is_empty() {
             // What forward left has its dtype, and is on the device.
             return Vec::new();
@@ -88,18 +88,18 @@ impl ParamGroup {
     }
 
     /// Bytes that one rank sends.
-    pub fn gathered_bytes(&self) -> u64 {
+    pub(crate) fn gathered_bytes(&self) -> u64 {
         self.params.iter().map(sent).fold(0, u64::saturating_add)
     }
 
     /// Padded elements of one rank's shards of some parameters.
-    pub fn numel_of(&self, members: &[usize]) -> u64 {
+    pub(crate) fn numel_of(&self, members: &[usize]) -> u64 {
         let params = members.iter().filter_map(|at| self.params.get(*at));
         params.map(|param| param.numel).fold(0, u64::saturating_add)
     }
 
     /// Gives the parameters memory.
-    pub fn unshard(&self, tape: &Tape) {
+    pub(crate) fn unshard(&self, tape: &Tape) {
         let ranks = self.ranks;
         let whole = |param: &ShardedParam| {
             let numel = param.numel.saturating_mul(ranks);
@@ -113,7 +113,7 @@ impl ParamGroup {
     }
 
     /// `reshard` after forward: if it reshards over fewer GPUs than all, each parameter leaves a copy of its part.
-    pub fn reshard_after_forward(&self) {
+    pub(crate) fn reshard_after_forward(&self) {
         let Some(ranks) = self.reshards_to else {
             return self.reshard();
         };
@@ -128,12 +128,12 @@ impl ParamGroup {
     }
 
     /// Takes it away again.
-    pub fn reshard(&self) {
+    pub(crate) fn reshard(&self) {
         drop(self.unsharded.take());
     }
 
     /// The gradients to reduce, each with the place of its parameter: the sums of passes that did not reduce have this one's in them.
-    pub fn take_gradients(&self) -> Vec<(usize, Tensor)> {
+    pub(crate) fn take_gradients(&self) -> Vec<(usize, Tensor)> {
         let mut accumulated = self.accumulated.borrow_mut();
         let gradients = self.params.iter().zip(accumulated.iter_mut()).enumerate();
         gradients
@@ -146,7 +146,7 @@ impl ParamGroup {
 
     /// A parameter's gradient has arrived, which is kept in another type (`grad_dtype`). In the module's backward one that is added
     /// to a sum, or reduced at once, is left as it is (`_set_unsharded_grad_dtypes`); any other is cast as it comes.
-    pub fn accumulate(&self, at: usize, dtype: DType, reduces: bool) {
+    pub(crate) fn accumulate(&self, at: usize, dtype: DType, reduces: bool) {
         let mut accumulated = self.accumulated.borrow_mut();
         let Some((param, kept)) = self.params.get(at).zip(accumulated.get_mut(at)) else {
             return;
@@ -177,7 +177,7 @@ impl ParamGroup {
     }
 
     /// The reduced gradients become those of the shards, as views of one tensor, or are added to them.
-    pub fn accumulate_shards(&self, members: &[usize], output: Tensor, to_host: bool) {
+    pub(crate) fn accumulate_shards(&self, members: &[usize], output: Tensor, to_host: bool) {
         let dtype = members
             .first()
             .and_then(|at| self.params.get(*at))

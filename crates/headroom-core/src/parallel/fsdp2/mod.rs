@@ -25,7 +25,7 @@ const REFERENCE_ALL_GATHER: Stream = Stream::side(3);
 
 /// `fully_shard` on the modules of a wrap policy and on the root.
 #[derive(Debug)]
-pub struct FullyShard {
+pub(crate) struct FullyShard {
     state: Rc<State>,
     reference: Option<Rc<Self>>,
 }
@@ -81,7 +81,7 @@ pub(super) struct MixedPrecision {
 }
 
 impl MixedPrecision {
-    pub fn of(world: &World) -> Self {
+    pub(crate) fn of(world: &World) -> Self {
         let param = dtype(world.parallel.param_dtype);
         let reduce = dtype(world.parallel.reduce_dtype).filter(|reduce| Some(*reduce) != param);
         Self { param, reduce }
@@ -98,7 +98,7 @@ fn dtype(policy: PolicyType) -> Option<DType> {
 }
 
 impl FullyShard {
-    pub fn new(tape: &Tape, world: World, training: &Training) -> Self {
+    pub(crate) fn new(tape: &Tape, world: World, training: &Training) -> Self {
         // `prepare_fsdp` of TRL calls `fully_shard` on a reference once, as a whole (trl/models/utils.py).
         let mut whole = world;
         whole.parallel.wrap = Wrap::Root;

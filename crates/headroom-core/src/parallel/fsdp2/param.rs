@@ -18,7 +18,7 @@ pub(super) struct ShardedParam {
 
 impl ShardedParam {
     /// The first dimension is cut into as many chunks as there are ranks, the last ones smaller, and padded.
-    pub fn new(
+    pub(crate) fn new(
         tape: &Tape,
         module: &Rc<Param>,
         ranks: u64,

@@ -17,7 +17,7 @@ pub(super) enum Compute {
 }
 
 impl Compute {
-    pub const fn chunk(self) -> Chunk {
+    pub(crate) const fn chunk(self) -> Chunk {
         match self {
             Self::Forward(chunk)
             | Self::Backward(chunk)

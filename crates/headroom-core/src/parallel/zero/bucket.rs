@@ -14,17 +14,17 @@ pub(super) struct Bucket {
 
 impl Bucket {
     /// Whether a gradient of this many elements still fits.
-    pub fn has_room_for(&self, numel: u64, limit: u64) -> bool {
+    pub(crate) fn has_room_for(&self, numel: u64, limit: u64) -> bool {
         self.elements.saturating_add(numel) <= limit
     }
 
-    pub fn push(&mut self, member: (usize, usize), numel: u64) {
+    pub(crate) fn push(&mut self, member: (usize, usize), numel: u64) {
         self.members.push(member);
         self.elements = self.elements.saturating_add(numel);
     }
 
     /// What has been filled in, which leaves the buffers empty.
-    pub fn drain(&mut self) -> Vec<(usize, usize)> {
+    pub(crate) fn drain(&mut self) -> Vec<(usize, usize)> {
         self.elements = 0;
         std::mem::take(&mut self.members)
     }

@@ -19,7 +19,7 @@ pub(super) struct Config {
 }
 
 impl Config {
-    pub fn of(world: &World, stage: u32) -> Self {
+    pub(crate) fn of(world: &World, stage: u32) -> Self {
         let Parallel {
             zero_bucket,
             zero_overlap,

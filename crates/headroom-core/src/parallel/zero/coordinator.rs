@@ -9,7 +9,7 @@ use super::order::Order;
 use crate::tape::{DType, Param, Scope, Stream, Tape, Tensor};
 
 /// What stage 3 does in Python around one pass of a module: its hooks, and those of nearby modules without weights.
-pub const MODULE_HOOKS: &str = "zero_hooks";
+pub(crate) const MODULE_HOOKS: &str = "zero_hooks";
 
 /// The limits of `zero_optimization`, in elements.
 #[derive(Clone, Copy, Debug)]
@@ -94,7 +94,7 @@ pub(super) struct Coordinator {
 }
 
 impl Coordinator {
-    pub fn new(tape: &Tape, limits: Limits, ranks: u64, params: Vec<Rc<Param>>) -> Self {
+    pub(crate) fn new(tape: &Tape, limits: Limits, ranks: u64, params: Vec<Rc<Param>>) -> Self {
         let mut members: BTreeMap<Scope, Vec<usize>> = BTreeMap::new();
         for (at, param) in params.iter().enumerate() {
             members.entry(param.scope).or_default().push(at);
@@ -127,7 +127,7 @@ impl Coordinator {
     }
 
     /// `invalidate_secondary_tensor`: the copies of what has been stepped are stale.
-    pub fn drop_secondary(&mut self) {
+    pub(crate) fn drop_secondary(&mut self) {
         for ((param, _), kept) in self.params.iter().zip(&mut self.secondary) {
             if param.trainable {
                 kept.take();
@@ -136,7 +136,7 @@ impl Coordinator {
     }
 
     /// A module's parameters are used, in forward or in backward: those of the one before have been.
-    pub fn enter(&mut self, module: Scope, pass: Pass) {
+    pub(crate) fn enter(&mut self, module: Scope, pass: Pass) {
         if self.current == Some((module, pass)) {
             return;
         }
@@ -165,7 +165,7 @@ impl Coordinator {
     }
 
     /// The current module is finished. DeepSpeed does not notice the end of its backward if its last forward was without gradients.
-    pub fn leave_module(&mut self) {
+    pub(crate) fn leave_module(&mut self) {
         let Some((module, pass)) = self.current.take() else {
             return;
         };
@@ -178,19 +178,19 @@ impl Coordinator {
     }
 
     /// The same, if it is this module's forward.
-    pub fn leave_forward(&mut self, module: Scope) {
+    pub(crate) fn leave_forward(&mut self, module: Scope) {
         if self.current == Some((module, Pass::Forward)) {
             self.leave_module();
         }
     }
 
     /// A layer runs forward, on inputs of which some may require a gradient.
-    pub fn enter_layer(&mut self, layer: Scope, asks: bool) {
+    pub(crate) fn enter_layer(&mut self, layer: Scope, asks: bool) {
         self.counted.insert(layer, asks);
     }
 
     /// A layer's backward begins.
-    pub fn enter_layer_backward(&mut self, layer: Scope) {
+    pub(crate) fn enter_layer_backward(&mut self, layer: Scope) {
         self.leave_module();
         self.leave_layer();
         self.layer = Some(layer);
@@ -228,7 +228,7 @@ impl Coordinator {
     }
 
     /// Whether a module has parameters that are not trained.
-    pub fn freezes(&self, module: Scope) -> bool {
+    pub(crate) fn freezes(&self, module: Scope) -> bool {
         self.of(module).iter().any(|at| !self.trains(*at))
     }
 
@@ -240,7 +240,7 @@ impl Coordinator {
 
     /// Gathers what a module outside of its own forward needs, where it is not there already, and holds it (an external parameter of
     /// the module that is under way).
-    pub fn hold(&mut self, module: Scope) {
+    pub(crate) fn hold(&mut self, module: Scope) {
         for at in self.of(module) {
             if self.is_missing(at) {
                 self.gather(&[at]);
@@ -251,7 +251,7 @@ impl Coordinator {
     }
 
     /// Frees what is held.
-    pub fn give_back(&mut self) {
+    pub(crate) fn give_back(&mut self) {
         for at in std::mem::take(&mut self.held) {
             self.partition(at);
             self.available = self.available.saturating_sub(self.numel(at));
@@ -259,17 +259,17 @@ impl Coordinator {
     }
 
     /// Whether something of a module is held.
-    pub fn holds(&self, module: Scope) -> bool {
+    pub(crate) fn holds(&self, module: Scope) -> bool {
         self.of(module).iter().any(|at| self.held.contains(at))
     }
 
     /// Whether the recorded pass continues: with a backward after the finished forward.
-    pub fn trace_continues(&self) -> bool {
+    pub(crate) fn trace_continues(&self) -> bool {
         self.trace == Trace::Complete && self.step < self.order.modules.len()
     }
 
     /// Gathers the parameters one by one; each is freed once the next is gathered.
-    pub fn gather_for_export(&self) {
+    pub(crate) fn gather_for_export(&self) {
         let mut before = None;
         for (at, (param, _)) in self.params.iter().enumerate() {
             let numel = self.numel(at).round_up(self.ranks.max(1));
@@ -305,7 +305,7 @@ impl Coordinator {
     }
 
     /// The end of a backward: everything gathered is released (`release_backward_leftovers`, `partition_all_parameters`).
-    pub fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.leave_module();
         self.leave_layer();
         self.give_back();
@@ -319,7 +319,7 @@ impl Coordinator {
     }
 
     /// `reset_step`: a model begins its forward, and the pass before, which may have had a backward, is finished.
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.leave_module();
         self.give_back();
         self.release_in_flight();
@@ -339,7 +339,7 @@ impl Coordinator {
     }
 
     /// Small parameters stay gathered from step to step (`persistent_parameters`).
-    pub fn gather_persistent(&mut self) {
+    pub(crate) fn gather_persistent(&mut self) {
         for at in 0..self.params.len() {
             if self.persists(at) && self.is_missing(at) {
                 self.gather(&[at]);

@@ -10,6 +10,6 @@ mod shards;
 mod stage12;
 mod stage3;
 
-pub use coordinator::MODULE_HOOKS;
-pub use stage3::ZeroParameters;
-pub use stage12::ZeroOptimizer;
+pub(crate) use coordinator::MODULE_HOOKS;
+pub(crate) use stage3::ZeroParameters;
+pub(crate) use stage12::ZeroOptimizer;

@@ -13,7 +13,7 @@ pub(super) struct Order<M> {
 }
 
 impl<M: Ord + Copy> Order<M> {
-    pub fn push(&mut self, module: M, elements: u64) {
+    pub(crate) fn push(&mut self, module: M, elements: u64) {
         let before = self.elements.last().copied().unwrap_or_default();
         self.places
             .entry(module)
@@ -24,7 +24,7 @@ impl<M: Ord + Copy> Order<M> {
     }
 
     /// Whether a module comes again from this place on, within this many elements.
-    pub fn comes_within(&self, limit: u64, module: M, from: usize) -> bool {
+    pub(crate) fn comes_within(&self, limit: u64, module: M, from: usize) -> bool {
         let places = self.places.get(&module).map(Vec::as_slice);
         let places = places.unwrap_or_default();
         let next = places.partition_point(|place| *place < from);

@@ -21,7 +21,7 @@ pub(super) struct Flat {
 }
 
 impl Flat {
-    pub fn new(
+    pub(crate) fn new(
         weights: Tensor,
         params: Vec<Rc<Param>>,
         part: u64,
@@ -57,14 +57,14 @@ impl Flat {
     }
 
     /// How many elements of a parameter are in this rank's part.
-    pub fn elements_here(&self, at: usize) -> u64 {
+    pub(crate) fn elements_here(&self, at: usize) -> u64 {
         let (mine, place) = (self.mine(), self.place(at));
         let (start, end) = (mine.start.max(place.start), mine.end.min(place.end));
         end.saturating_sub(start)
     }
 
     /// How its elements are spread over the ranks: their counts in the order of the ranks.
-    pub fn slices(&self, at: usize) -> Vec<(u64, u64)> {
+    pub(crate) fn slices(&self, at: usize) -> Vec<(u64, u64)> {
         let place = self.place(at);
         let part = self.part.max(1);
         let mut slices = Vec::new();
@@ -79,7 +79,7 @@ impl Flat {
     }
 
     /// The places of the parameters that this rank's part touches.
-    pub fn here(&self) -> Vec<usize> {
+    pub(crate) fn here(&self) -> Vec<usize> {
         (0..self.params.len())
             .filter(|at| self.elements_here(*at) > 0)
             .collect()

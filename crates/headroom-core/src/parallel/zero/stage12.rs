@@ -13,7 +13,7 @@ use crate::tape::{Category, DType, Layout, Param, PostAccumulateGradHook, Stream
 
 /// `DeepSpeedZeroOptimizer`.
 #[derive(Debug)]
-pub struct ZeroOptimizer(Rc<State>);
+pub(crate) struct ZeroOptimizer(Rc<State>);
 
 /// How many elements of each gradient this rank steps, and the gradient.
 type Pieces = Vec<(u64, Tensor)>;
@@ -42,7 +42,7 @@ struct State {
 }
 
 impl ZeroOptimizer {
-    pub fn new(tape: &Tape, world: World, stage: u32) -> Self {
+    pub(crate) fn new(tape: &Tape, world: World, stage: u32) -> Self {
         Self(Rc::new(State {
             tape: tape.clone(),
             world,

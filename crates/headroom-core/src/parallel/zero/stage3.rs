@@ -12,7 +12,7 @@ use headroom_scenario::{Offload, Trainer};
 
 /// `DeepSpeedZeroOptimizer_Stage3` and its hooks on modules.
 #[derive(Debug)]
-pub struct ZeroParameters {
+pub(crate) struct ZeroParameters {
     state: Rc<State>,
     reference: Option<Rc<ReferenceEngine>>,
 }
@@ -47,7 +47,7 @@ pub(super) struct State {
 }
 
 impl ZeroParameters {
-    pub fn new(tape: &Tape, world: World) -> Self {
+    pub(crate) fn new(tape: &Tape, world: World) -> Self {
         // What is `auto` in its settings has not been computed when it is prepared, and is left at DeepSpeed's defaults.
         let mut plain = world;
         plain.trainer = Trainer::Torch;

@@ -7,7 +7,7 @@ use super::rule::as_states;
 use crate::tape::{Category, DType, Dims, Layout, Param, Tape, Tensor};
 
 /// The states of torch/optim/_adafactor.py: a row and a column where there are two dimensions, else everything.
-pub fn factors(tape: &Tape, param: &Param) -> Vec<Tensor> {
+pub(crate) fn factors(tape: &Tape, param: &Param) -> Vec<Tensor> {
     let dtype = param.data.dtype();
     if param.data.shape().len() > 1 {
         vec![
@@ -20,7 +20,7 @@ pub fn factors(tape: &Tape, param: &Param) -> Vec<Tensor> {
 }
 
 /// `_single_tensor_adafactor`, which is the default: names of one round live into the next.
-pub fn torch(tape: &Tape, params: &[Rc<Param>], states: &[Vec<Tensor>]) {
+pub(crate) fn torch(tape: &Tape, params: &[Rc<Param>], states: &[Vec<Tensor>]) {
     let mut row_mean = None;
     let mut column_mean = None;
     let mut square = None;
@@ -63,14 +63,14 @@ fn transformers_states(tape: &Tape, param: &Param) -> Vec<Tensor> {
 }
 
 /// The states as they are after a step.
-pub fn states_after_a_step(tape: &Tape, param: &Param) -> Vec<Tensor> {
+pub(crate) fn states_after_a_step(tape: &Tape, param: &Param) -> Vec<Tensor> {
     let mut states = transformers_states(tape, param);
     states.push(scalar(tape));
     states
 }
 
 /// The loop of transformers/optimization.py, which keeps everything in fp32.
-pub fn transformers(step: &mut Step) {
+pub(crate) fn transformers(step: &mut Step) {
     let (tape, first) = (step.tape, step.first);
     let states = &mut *step.states;
     let mut gradient: Option<Tensor> = None;

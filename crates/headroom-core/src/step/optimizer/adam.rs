@@ -7,7 +7,7 @@ use super::lists::{like, list};
 use crate::tape::{AdamStep, DType, Param, Tape, Tensor};
 
 /// The step that PyTorch chooses by itself.
-pub fn by_default(tape: &Tape, params: &[Rc<Param>]) {
+pub(crate) fn by_default(tape: &Tape, params: &[Rc<Param>]) {
     match tape.machine().torch.adam {
         AdamStep::OneList => foreach(tape, params),
         AdamStep::TwoLists => two_lists(tape, params),
@@ -16,13 +16,13 @@ pub fn by_default(tape: &Tape, params: &[Rc<Param>]) {
 }
 
 /// The states of the fused kernel, which reads its step count on the device.
-pub fn fused_states(tape: &Tape, param: &Param) -> Vec<Tensor> {
+pub(crate) fn fused_states(tape: &Tape, param: &Param) -> Vec<Tensor> {
     let step = tape.empty("step", [0; 0], DType::F32);
     vec![step, like(param), like(param)]
 }
 
 /// `_multi_tensor_adam`: `exp_avg_sq_sqrt` of all parameters of one type exists at once.
-pub fn foreach(tape: &Tape, params: &[Rc<Param>]) {
+pub(crate) fn foreach(tape: &Tape, params: &[Rc<Param>]) {
     let mut groups: BTreeMap<DType, Vec<Rc<Param>>> = BTreeMap::new();
     for param in params {
         groups
@@ -39,13 +39,13 @@ pub fn foreach(tape: &Tape, params: &[Rc<Param>]) {
 }
 
 /// The same in torch 2.0: `denom` and the roots exist at the same time.
-pub fn two_lists(tape: &Tape, params: &[Rc<Param>]) {
+pub(crate) fn two_lists(tape: &Tape, params: &[Rc<Param>]) {
     let roots = list(tape, "_foreach_sqrt", params);
     drop((list(tape, "_foreach_add", params), roots));
 }
 
 /// `_single_tensor_adam`: `denom` is a root and its quotient, and lives until the next parameter's takes its name.
-pub fn for_loop(tape: &Tape, params: &[Rc<Param>]) {
+pub(crate) fn for_loop(tape: &Tape, params: &[Rc<Param>]) {
     let mut denominator: Option<Tensor> = None;
     tape.each(params, |param| {
         let root = like(param);
@@ -56,19 +56,19 @@ pub fn for_loop(tape: &Tape, params: &[Rc<Param>]) {
 }
 
 /// `_step_foreach` of pytorch_optimizer/optimizer/adopt.py: roots and normed gradients.
-pub fn adopt(tape: &Tape, params: &[Rc<Param>]) {
+pub(crate) fn adopt(tape: &Tape, params: &[Rc<Param>]) {
     let roots = list(tape, "_foreach_sqrt", params);
     drop((list(tape, "_foreach_div", params), roots));
 }
 
 /// Moments in fp32 (`momentum_dtype` and `variance_dtype`, which transformers leaves at float32).
-pub fn fp32_states(_: &Tape, param: &Param) -> Vec<Tensor> {
+pub(crate) fn fp32_states(_: &Tape, param: &Param) -> Vec<Tensor> {
     let state = || param.data.empty_like("zeros_like", DType::F32);
     vec![state(), state()]
 }
 
 /// `AnyPrecisionAdamW.step`: `centered_variance` is a root and its quotient, and lives until the next parameter's takes its name.
-pub fn any_precision(tape: &Tape, params: &[Rc<Param>]) {
+pub(crate) fn any_precision(tape: &Tape, params: &[Rc<Param>]) {
     let mut centred: Option<Tensor> = None;
     tape.each(params, |param| {
         let root = param.data.empty_like("sqrt", DType::F32);

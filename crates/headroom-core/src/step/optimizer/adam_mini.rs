@@ -60,13 +60,13 @@ fn rows(tape: &Tape, param: &Param) -> u64 {
 }
 
 /// The states of Adam-mini: a moment like the parameter and a mean square for each group.
-pub fn states(tape: &Tape, param: &Param) -> Vec<Tensor> {
+pub(crate) fn states(tape: &Tape, param: &Param) -> Vec<Tensor> {
     let means = tape.empty("vmean", [rows(tape, param)], param.data.dtype());
     vec![like(param), means]
 }
 
 /// `Adam_mini.step`: squares, then an update and its negative; the last names of a round live into the next.
-pub fn step(tape: &Tape, params: &[Rc<Param>]) {
+pub(crate) fn step(tape: &Tape, params: &[Rc<Param>]) {
     let mut means: [Option<Tensor>; 3] = [None, None, None];
     let mut update: Option<Tensor> = None;
     tape.each(params, |param| {

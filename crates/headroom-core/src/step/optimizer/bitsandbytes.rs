@@ -4,26 +4,26 @@ use crate::tape::{DType, Param, Tape, Tensor};
 
 /// How states are kept.
 #[derive(Clone, Copy)]
-pub struct Storage {
+pub(crate) struct Storage {
     eight_bits: bool,
     /// In managed memory, outside of the allocator.
     paged: bool,
 }
 
 impl Storage {
-    pub const FULL: Self = Self {
+    pub(crate) const FULL: Self = Self {
         eight_bits: false,
         paged: false,
     };
-    pub const EIGHT_BITS: Self = Self {
+    pub(crate) const EIGHT_BITS: Self = Self {
         eight_bits: true,
         paged: false,
     };
-    pub const PAGED: Self = Self {
+    pub(crate) const PAGED: Self = Self {
         eight_bits: false,
         paged: true,
     };
-    pub const PAGED_EIGHT_BITS: Self = Self {
+    pub(crate) const PAGED_EIGHT_BITS: Self = Self {
         eight_bits: true,
         paged: true,
     };
@@ -35,7 +35,7 @@ impl Storage {
 }
 
 /// `Optimizer2State.init_state`: a byte an element and an fp32 number for each 256 of them; small tensors keep fp32 states.
-pub fn states(tape: &Tape, param: &Param, storage: Storage) -> Vec<Tensor> {
+pub(crate) fn states(tape: &Tape, param: &Param, storage: Storage) -> Vec<Tensor> {
     const SMALLEST: u64 = 4096;
     const BLOCK: u64 = 256;
     let numel = param.data.numel();
@@ -53,7 +53,7 @@ pub fn states(tape: &Tape, param: &Param, storage: Storage) -> Vec<Tensor> {
 }
 
 /// `init_state` of AdEMAMix, whose first state holds two moments, and of optimizers with one state, with this many moments.
-pub fn moments(tape: &Tape, param: &Param, storage: Storage, each: &[u64]) -> Vec<Tensor> {
+pub(crate) fn moments(tape: &Tape, param: &Param, storage: Storage, each: &[u64]) -> Vec<Tensor> {
     const SMALLEST: u64 = 4096;
     const BLOCK: u64 = 256;
     let numel = param.data.numel();
@@ -74,19 +74,19 @@ pub fn moments(tape: &Tape, param: &Param, storage: Storage, each: &[u64]) -> Ve
 }
 
 /// The table of an optimizer with one kind of moment.
-pub fn table(tape: &Tape) -> Vec<Tensor> {
+pub(crate) fn table(tape: &Tape) -> Vec<Tensor> {
     vec![tape.empty("qmap", [256], DType::F32)]
 }
 
 /// The tables of the 256 values of a byte, one for each moment: made with the first eight-bit state.
-pub fn tables(tape: &Tape) -> Vec<Tensor> {
+pub(crate) fn tables(tape: &Tape) -> Vec<Tensor> {
     [(); 2]
         .map(|()| tape.empty("qmap", [256], DType::F32))
         .to_vec()
 }
 
 /// Bytes of this many moments of one parameter in pages, which the driver has moved to the host while the device is full.
-pub fn paged(param: &Param, storage: Storage, moments: u64) -> u64 {
+pub(crate) fn paged(param: &Param, storage: Storage, moments: u64) -> u64 {
     let numel = param.data.numel();
     let each = if storage.eight_bits { 1 } else { 4 };
     if storage.pages(numel) {

@@ -6,7 +6,7 @@ use super::lists::{like, list};
 use crate::tape::{Param, Tape, Tensor};
 
 /// The states of pytorch_optimizer/optimizer/came.py: a moment, and rows and columns of squares and of residuals.
-pub fn states(tape: &Tape, param: &Param) -> Vec<Tensor> {
+pub(crate) fn states(tape: &Tape, param: &Param) -> Vec<Tensor> {
     let dtype = param.data.dtype();
     let shape = *param.data.shape();
     let n = shape.len();
@@ -19,7 +19,7 @@ pub fn states(tape: &Tape, param: &Param) -> Vec<Tensor> {
 }
 
 /// `_step_foreach` of came.py: vectors first, then matrices with their updates and residuals all at once.
-pub fn step(tape: &Tape, params: &[Rc<Param>]) {
+pub(crate) fn step(tape: &Tape, params: &[Rc<Param>]) {
     let (matrices, vectors): (Vec<_>, Vec<_>) = params
         .iter()
         .cloned()

@@ -9,10 +9,10 @@ use super::rule::as_states;
 use crate::tape::{DType, Layout, Param, Tape, Tensor};
 
 /// The rank GaLore's README projects to.
-pub const RANK: u64 = 128;
+pub(crate) const RANK: u64 = 128;
 /// The ranks APOLLO's README projects to.
-pub const APOLLO: u64 = 256;
-pub const APOLLO_MINI: u64 = 1;
+pub(crate) const APOLLO: u64 = 256;
+pub(crate) const APOLLO_MINI: u64 = 1;
 
 /// Whether GaLore projects it: the matrices of attention and feed-forward layers, as its example script lists.
 fn projected(tape: &Tape, param: &Param) -> bool {
@@ -81,7 +81,7 @@ fn moments(
 }
 
 /// The states of APOLLO, whose projector is drawn by chance.
-pub fn states(tape: &Tape, param: &Param, rank: u64) -> Vec<Tensor> {
+pub(crate) fn states(tape: &Tape, param: &Param, rank: u64) -> Vec<Tensor> {
     moments(tape, param, rank, |dtype| {
         projector(tape, param, rank, dtype)
     })
@@ -108,14 +108,14 @@ fn unused_half(tape: &Tape, param: &Param) {
 }
 
 /// The states of `GaLoreAdamW`.
-pub fn decomposed_states(tape: &Tape, param: &Param) -> Vec<Tensor> {
+pub(crate) fn decomposed_states(tape: &Tape, param: &Param) -> Vec<Tensor> {
     moments(tape, param, RANK, |dtype| {
         decomposed_projector(tape, param, dtype)
     })
 }
 
 /// `GaLoreAdamW.step`: plain tensors first, in the order of its parameter groups.
-pub fn step(step: &mut Step) {
+pub(crate) fn step(step: &mut Step) {
     let tape = step.tape;
     let [low, plain] = groups(step);
     let mut names: [Option<Tensor>; 3] = [None, None, None];
@@ -162,7 +162,7 @@ fn drawn(tape: &Tape, param: &Param, rank: u64) -> Tensor {
 }
 
 /// `AdamW.step` of APOLLO: the gradient's scale is found in the low rank, and the full gradient scaled by it.
-pub fn apollo(step: &mut Step, rank: u64) {
+pub(crate) fn apollo(step: &mut Step, rank: u64) {
     let tape = step.tape;
     let [low, plain] = groups(step);
     let mut names: [Option<Tensor>; 4] = [None, None, None, None];
@@ -199,7 +199,7 @@ pub fn apollo(step: &mut Step, rank: u64) {
 }
 
 /// The states of `GaLoreAdamW8bit`: bytes like the projected gradient, and a scale for each 256 of them.
-pub fn states_8bit(tape: &Tape, param: &Param) -> Vec<Tensor> {
+pub(crate) fn states_8bit(tape: &Tape, param: &Param) -> Vec<Tensor> {
     const SMALLEST: u64 = 4096;
     const BLOCK: u64 = 256;
     let layout = stepped_in(tape, param);
@@ -220,7 +220,7 @@ pub fn states_8bit(tape: &Tape, param: &Param) -> Vec<Tensor> {
 }
 
 /// `AdamW8bit.step` of GaLore: a projected parameter's weight is copied and a low one put in its place, as is its gradient.
-pub fn step_8bit(step: &mut Step) {
+pub(crate) fn step_8bit(step: &mut Step) {
     let tape = step.tape;
     let [low, plain] = groups(step);
     let mut gradient: Option<Tensor> = None;
@@ -254,7 +254,7 @@ pub fn step_8bit(step: &mut Step) {
 }
 
 /// The states of `GaLoreAdafactor` in fp32: the projector, a row and a column of the projected gradient, or everything.
-pub fn factors(tape: &Tape, param: &Param) -> Vec<Tensor> {
+pub(crate) fn factors(tape: &Tape, param: &Param) -> Vec<Tensor> {
     let mut states = Vec::new();
     let layout = stepped_in(tape, param);
     if projected(tape, param) {
@@ -272,7 +272,7 @@ pub fn factors(tape: &Tape, param: &Param) -> Vec<Tensor> {
 }
 
 /// `Adafactor.step` of GaLore, which is that of transformers around a projection. Plain tensors come first.
-pub fn adafactor(step: &mut Step) {
+pub(crate) fn adafactor(step: &mut Step) {
     let tape = step.tape;
     let [low, plain] = groups(step);
     // `grad`, `p_data_fp32` and `update` live until they are bound again.

@@ -7,7 +7,7 @@ use crate::tape::{Param, Tape, Tensor};
 
 /// `_update_group` of grokadamw.py: three states come to the device for a parameter's turn, whose names hold the last
 /// parameter's until then.
-pub fn step(tape: &Tape, params: &[Rc<Param>]) {
+pub(crate) fn step(tape: &Tape, params: &[Rc<Param>]) {
     let mut moments: Option<[Tensor; 2]> = None;
     let mut averages: Option<Tensor> = None;
     let mut gradient: Option<Tensor> = None;
@@ -24,6 +24,6 @@ pub fn step(tape: &Tape, params: &[Rc<Param>]) {
 }
 
 /// Bytes of a parameter's three states.
-pub fn on_host(param: &Param) -> u64 {
+pub(crate) fn on_host(param: &Param) -> u64 {
     param.data.bytes().saturating_mul(3)
 }

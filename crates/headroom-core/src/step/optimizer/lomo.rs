@@ -16,7 +16,7 @@ fn taken(param: &Param) -> Option<Tensor> {
 }
 
 /// `fuse_update` of LOMO: gradient and weight in fp32.
-pub fn lomo(tape: &Tape, params: &[Rc<Param>]) {
+pub(crate) fn lomo(tape: &Tape, params: &[Rc<Param>]) {
     tape.each(params, |param| {
         let gradient = taken(param);
         let weight = in_fp32(&param.data);
@@ -25,7 +25,7 @@ pub fn lomo(tape: &Tape, params: &[Rc<Param>]) {
 }
 
 /// The states of AdaLOMO, in fp32: a row and a column of each matrix, else everything.
-pub fn factors(tape: &Tape, param: &Param) -> Vec<Tensor> {
+pub(crate) fn factors(tape: &Tape, param: &Param) -> Vec<Tensor> {
     let zeros = |size: u64| tape.empty("zeros", [size], DType::F32);
     let shape = *param.data.shape();
     if shape.len() > 1 {
@@ -36,7 +36,7 @@ pub fn factors(tape: &Tape, param: &Param) -> Vec<Tensor> {
 }
 
 /// `fuse_update` of AdaLOMO.
-pub fn adalomo(tape: &Tape, params: &[Rc<Param>]) {
+pub(crate) fn adalomo(tape: &Tape, params: &[Rc<Param>]) {
     tape.each(params, |param| {
         let gradient = taken(param);
         let whole = || param.data.empty_like("update", DType::F32);

@@ -25,10 +25,10 @@ use crate::tape::{DType, Param, Tape, Tensor};
 use headroom_scenario::Optimizer;
 use rule::{Launches, ParamFilter, Rule, StateInit, Step, as_states};
 use table::rule;
-pub use torchao::KEPT_ON_DEVICE;
+pub(crate) use torchao::KEPT_ON_DEVICE;
 
 /// An optimizer and the states it has made.
-pub struct OptimizerState {
+pub(crate) struct OptimizerState {
     rule: Rule,
     /// The states count as made before the first step.
     warm: bool,
@@ -42,7 +42,7 @@ struct States {
 }
 
 impl OptimizerState {
-    pub fn new(kind: Optimizer, warm: bool) -> Self {
+    pub(crate) fn new(kind: Optimizer, warm: bool) -> Self {
         Self {
             rule: rule(kind),
             warm,
@@ -51,7 +51,7 @@ impl OptimizerState {
     }
 
     /// Whether a script gives it the parameter.
-    pub fn steps(&self, param: &Param) -> bool {
+    pub(crate) fn steps(&self, param: &Param) -> bool {
         match self.rule.params {
             ParamFilter::All => true,
             ParamFilter::Matrices => param.data.shape().len() == 2,
@@ -59,7 +59,7 @@ impl OptimizerState {
     }
 
     /// `optimizer.step()` over the parameters that have a gradient.
-    pub fn step(&mut self, tape: &Tape, params: &[Rc<Param>]) {
+    pub(crate) fn step(&mut self, tape: &Tape, params: &[Rc<Param>]) {
         let has_gradient = |param: &&Rc<Param>| param.grad.borrow().is_some();
         let params: Vec<Rc<Param>> = params
             .iter()
@@ -140,18 +140,18 @@ fn launch(rule: &Rule, tape: &Tape, params: &[Rc<Param>]) {
 }
 
 /// Bytes that an optimizer keeps in the host's memory: paged states, or those of an optimizer that steps there.
-pub fn on_host(kind: Optimizer, params: &[Rc<Param>]) -> u64 {
+pub(crate) fn on_host(kind: Optimizer, params: &[Rc<Param>]) -> u64 {
     let host = rule(kind).host;
     let each = |param: &Rc<Param>| host(param).saturating_mul(param.copies());
     params.iter().map(each).fold(0, u64::saturating_add)
 }
 
 /// Whether an optimizer does the same to equal layers, so that they may be run once for all.
-pub fn folds(kind: Optimizer) -> bool {
+pub(crate) fn folds(kind: Optimizer) -> bool {
     rule(kind).folds
 }
 
 /// Whether it leaves gradients of parameters that it does not take from step to step.
-pub fn leaves_gradients(kind: Optimizer) -> bool {
+pub(crate) fn leaves_gradients(kind: Optimizer) -> bool {
     rule(kind).params != ParamFilter::All
 }

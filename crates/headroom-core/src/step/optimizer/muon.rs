@@ -7,7 +7,7 @@ use super::lists::like;
 use crate::tape::{DType, Param, Tape, Tensor};
 
 /// `_single_tensor_muon` with its defaults: Nesterov momentum and five Newton–Schulz rounds in bf16.
-pub fn single(tape: &Tape, params: &[Rc<Param>]) {
+pub(crate) fn single(tape: &Tape, params: &[Rc<Param>]) {
     const ROUNDS: usize = 5;
     let mut update: Option<Tensor> = None;
     tape.each(params, |param| {
@@ -53,13 +53,13 @@ fn is_layers_matrix(tape: &Tape, param: &Param) -> bool {
 }
 
 /// The states of the mixed recipe: momentum, or Adam's two.
-pub fn states_with_adam(tape: &Tape, param: &Param) -> Vec<Tensor> {
+pub(crate) fn states_with_adam(tape: &Tape, param: &Param) -> Vec<Tensor> {
     let count = if is_layers_matrix(tape, param) { 1 } else { 2 };
     (0..count).map(|_| like(param)).collect()
 }
 
 /// A step of Muon over the matrices of layers, and then one of AdamW over all else.
-pub fn with_adam(tape: &Tape, params: &[Rc<Param>]) {
+pub(crate) fn with_adam(tape: &Tape, params: &[Rc<Param>]) {
     let (matrices, others): (Vec<_>, Vec<_>) = params
         .iter()
         .cloned()

@@ -7,7 +7,7 @@ use crate::tape::{Category, Param, Tape, Tensor};
 
 /// One optimizer: what it keeps, what a step of it makes and moves, and where.
 #[derive(Clone, Copy)]
-pub struct Rule {
+pub(crate) struct Rule {
     pub params: ParamFilter,
     pub state_init: StateInit,
     /// What it keeps once for all parameters.
@@ -25,7 +25,7 @@ pub struct Rule {
 
 /// Which parameters a script gives it. `optimizer.zero_grad()` leaves the gradients of others where they are.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum ParamFilter {
+pub(crate) enum ParamFilter {
     All,
     /// Those of two dimensions.
     Matrices,
@@ -33,7 +33,7 @@ pub enum ParamFilter {
 
 /// When the states are made.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum StateInit {
+pub(crate) enum StateInit {
     /// `__init__` makes them, before the first step.
     AtConstruction,
     /// The first step makes all of them before it does anything else.
@@ -43,7 +43,7 @@ pub enum StateInit {
 }
 
 /// A step under way.
-pub struct Step<'a> {
+pub(crate) struct Step<'a> {
     pub tape: &'a Tape,
     /// The parameters that have a gradient.
     pub params: &'a [Rc<Param>],
@@ -55,7 +55,7 @@ pub struct Step<'a> {
 
 /// The work of a step, for the time it takes.
 #[derive(Clone, Copy)]
-pub struct Work {
+pub(crate) struct Work {
     /// Reads and writes of memory, in units of the parameter's size.
     pub touches: f64,
     /// Additional bytes read and written per element.
@@ -67,7 +67,7 @@ pub struct Work {
 
 /// How many kernels a step launches.
 #[derive(Clone, Copy)]
-pub enum Launches {
+pub(crate) enum Launches {
     /// For each parameter.
     Each(u64),
     /// For each list of parameters that one kernel takes.
@@ -76,7 +76,7 @@ pub enum Launches {
 
 impl Work {
     /// Functions over lists of tensors (`torch._foreach_*`, fused kernels).
-    pub const fn lists(touches: f64, functions: u64) -> Self {
+    pub(crate) const fn lists(touches: f64, functions: u64) -> Self {
         Self {
             touches,
             bytes: 0.0,
@@ -86,7 +86,7 @@ impl Work {
     }
 
     /// Functions of each tensor by itself.
-    pub const fn each(touches: f64, functions: u64) -> Self {
+    pub(crate) const fn each(touches: f64, functions: u64) -> Self {
         Self {
             launches: Launches::Each(functions),
             ..Self::lists(touches, 0)
@@ -94,12 +94,12 @@ impl Work {
     }
 
     /// The same with additional bytes per element, as for states that are not like the parameter.
-    pub const fn with_bytes(self, bytes: f64) -> Self {
+    pub(crate) const fn with_bytes(self, bytes: f64) -> Self {
         Self { bytes, ..self }
     }
 
     /// The same over the link to the host.
-    pub const fn on_host(self) -> Self {
+    pub(crate) const fn on_host(self) -> Self {
         Self {
             on_host: true,
             ..self
@@ -109,7 +109,7 @@ impl Work {
 
 impl Rule {
     /// An optimizer that keeps nothing and allocates nothing.
-    pub const fn stateless(work: Work) -> Self {
+    pub(crate) const fn stateless(work: Work) -> Self {
         Self {
             params: ParamFilter::All,
             state_init: StateInit::InFirstStep,
@@ -123,7 +123,7 @@ impl Rule {
     }
 
     /// One state like the parameter.
-    pub const fn one_state(work: Work) -> Self {
+    pub(crate) const fn one_state(work: Work) -> Self {
         Self {
             states: |_, param| vec![like(param)],
             ..Self::stateless(work)
@@ -131,7 +131,7 @@ impl Rule {
     }
 
     /// Two states like the parameter.
-    pub const fn two_states(work: Work) -> Self {
+    pub(crate) const fn two_states(work: Work) -> Self {
         Self {
             states: |_, param| vec![like(param), like(param)],
             ..Self::stateless(work)
@@ -140,7 +140,7 @@ impl Rule {
 }
 
 /// States, marked as such.
-pub fn as_states(states: Vec<Tensor>) -> Vec<Tensor> {
+pub(crate) fn as_states(states: Vec<Tensor>) -> Vec<Tensor> {
     for state in &states {
         state.set_category(Category::OptimizerStates);
     }

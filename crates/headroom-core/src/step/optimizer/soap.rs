@@ -26,7 +26,7 @@ fn dimensions(param: &Param) -> Vec<u64> {
 }
 
 /// The states of soap.py: two moments, and of each dimension a preconditioner and its eigenvectors.
-pub fn states(tape: &Tape, param: &Param) -> Vec<Tensor> {
+pub(crate) fn states(tape: &Tape, param: &Param) -> Vec<Tensor> {
     let mut states = vec![like(param), like(param)];
     for size in dimensions(param) {
         states.extend([square(tape, param, size), square(tape, param, size)]);
@@ -35,7 +35,7 @@ pub fn states(tape: &Tape, param: &Param) -> Vec<Tensor> {
 }
 
 /// `SOAP.step`, which the first step of a run only prepares.
-pub fn soap(step: &mut Step) {
+pub(crate) fn soap(step: &mut Step) {
     let tape = step.tape;
     let mut names: [Option<Tensor>; 4] = [None, None, None, None];
     let first = step.first;
@@ -91,7 +91,7 @@ fn outer_product(tape: &Tape, param: &Param, size: u64) {
 }
 
 /// The states of shampoo.py: of every dimension a preconditioner and its inverse root.
-pub fn preconditioners(tape: &Tape, param: &Param) -> Vec<Tensor> {
+pub(crate) fn preconditioners(tape: &Tape, param: &Param) -> Vec<Tensor> {
     let sizes = param.data.shape().iter().copied();
     sizes
         .flat_map(|size| [square(tape, param, size), square(tape, param, size)])
@@ -99,7 +99,7 @@ pub fn preconditioners(tape: &Tape, param: &Param) -> Vec<Tensor> {
 }
 
 /// `Shampoo.step`; the last product stays as `momentum_buffer`.
-pub fn shampoo(tape: &Tape, params: &[Rc<Param>]) {
+pub(crate) fn shampoo(tape: &Tape, params: &[Rc<Param>]) {
     let mut gradient: Option<Tensor> = None;
     tape.each(params, |param| {
         let sizes: Vec<u64> = param.data.shape().iter().copied().collect();

@@ -5,7 +5,7 @@ use crate::tape::{DType, Param, Tape, Tensor};
 
 /// `_init_state` of optimi/stableadamw.py: two moments and two scalars; 16-bit weights have a compensation too, and
 /// others a one-byte placeholder.
-pub fn states(tape: &Tape, param: &Param) -> Vec<Tensor> {
+pub(crate) fn states(tape: &Tape, param: &Param) -> Vec<Tensor> {
     let dtype = param.data.dtype();
     let moments = [like(param), like(param)];
     let eps_sq = tape.empty("eps_sq", [0; 0], dtype);

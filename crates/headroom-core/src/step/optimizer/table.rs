@@ -14,7 +14,7 @@ use headroom_scenario::Optimizer;
 const LOOP: Work = Work::each(20.0, 12);
 
 /// The rule of an optimizer. Reads and writes were counted in its file, unless `LOOP` is given.
-pub const fn rule(optimizer: Optimizer) -> Rule {
+pub(crate) const fn rule(optimizer: Optimizer) -> Rule {
     match optimizer {
         // torch/optim/adam.py: `mul_`, `lerp_`, `mul_`, `addcmul_`, `sqrt`, `div_`, `add_` and `addcdiv_` over lists.
         Optimizer::AdamW => Rule {

@@ -7,7 +7,7 @@ use crate::tape::{DType, Param, Tape, Tensor};
 
 /// A number format of states.
 #[derive(Clone, Copy)]
-pub struct Format {
+pub(crate) struct Format {
     /// Elements in a byte.
     per_byte: u64,
     /// Elements that share a scale.
@@ -19,19 +19,19 @@ pub struct Format {
 }
 
 impl Format {
-    pub const EIGHT_BITS: Self = Self {
+    pub(crate) const EIGHT_BITS: Self = Self {
         per_byte: 1,
         block: 256,
         table: 256,
         unpacked: None,
     };
-    pub const FOUR_BITS: Self = Self {
+    pub(crate) const FOUR_BITS: Self = Self {
         per_byte: 2,
         block: 128,
         table: 16,
         unpacked: Some(DType::I64),
     };
-    pub const FP8: Self = Self {
+    pub(crate) const FP8: Self = Self {
         per_byte: 1,
         block: 256,
         table: 0,
@@ -45,7 +45,7 @@ impl Format {
 }
 
 /// `_new_buffer` of both moments, each with a table of its own.
-pub fn states(tape: &Tape, param: &Param, format: Format) -> Vec<Tensor> {
+pub(crate) fn states(tape: &Tape, param: &Param, format: Format) -> Vec<Tensor> {
     let numel = param.data.numel();
     if !format.quantises(numel) {
         return vec![like(param), like(param)];
@@ -63,7 +63,7 @@ pub fn states(tape: &Tape, param: &Param, format: Format) -> Vec<Tensor> {
 
 /// What the compiled `single_param_adam` writes between its kernels: new scales; for four bits also the moments in fp32 and their
 /// codes before they are packed.
-pub fn step(tape: &Tape, params: &[Rc<Param>], format: Format) {
+pub(crate) fn step(tape: &Tape, params: &[Rc<Param>], format: Format) {
     tape.each(params, |param| {
         let numel = param.data.numel();
         if !format.quantises(numel) {
@@ -81,10 +81,10 @@ pub fn step(tape: &Tape, params: &[Rc<Param>], format: Format) {
 }
 
 /// `CPUOffloadOptimizer` leaves tensors of fewer elements on the device.
-pub const KEPT_ON_DEVICE: u64 = 4096;
+pub(crate) const KEPT_ON_DEVICE: u64 = 4096;
 
 /// The states that `CPUOffloadOptimizer` keeps on the device.
-pub fn kept_on_device(_tape: &Tape, param: &Param) -> Vec<Tensor> {
+pub(crate) fn kept_on_device(_tape: &Tape, param: &Param) -> Vec<Tensor> {
     if param.data.numel() < KEPT_ON_DEVICE {
         vec![like(param), like(param)]
     } else {
@@ -93,7 +93,7 @@ pub fn kept_on_device(_tape: &Tape, param: &Param) -> Vec<Tensor> {
 }
 
 /// Bytes that `CPUOffloadOptimizer` keeps on the host: a copy of the weight, its gradient and two states.
-pub fn offloaded(param: &Param) -> u64 {
+pub(crate) fn offloaded(param: &Param) -> u64 {
     if param.data.numel() < KEPT_ON_DEVICE {
         0
     } else {

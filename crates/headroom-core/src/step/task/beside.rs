@@ -6,13 +6,13 @@ use crate::tape::{DType, Mode, Phase};
 use headroom_scenario::{Checkpointing, Objective, Quantization, Reference, ReferenceDtype};
 
 /// Runs `body` as `model.eval()` under `torch.no_grad()` does, in the phase of models that are not trained.
-pub fn in_eval_no_grad<T>(cx: &Cx, body: impl FnOnce(&Cx) -> T) -> T {
+pub(crate) fn in_eval_no_grad<T>(cx: &Cx, body: impl FnOnce(&Cx) -> T) -> T {
     cx.tape
         .with_phase(Phase::Reference, || without_gradients(cx, body))
 }
 
 /// The same within the current phase.
-pub fn without_gradients<T>(cx: &Cx, body: impl FnOnce(&Cx) -> T) -> T {
+pub(crate) fn without_gradients<T>(cx: &Cx, body: impl FnOnce(&Cx) -> T) -> T {
     let cx = cx.part(cx.env.weights, |training| {
         training.checkpointing = Checkpointing::None;
         training.keep_outputs = false;
@@ -25,7 +25,7 @@ pub fn without_gradients<T>(cx: &Cx, body: impl FnOnce(&Cx) -> T) -> T {
 }
 
 /// Runs `body` in a separate frozen model.
-pub fn frozen<T>(
+pub(crate) fn frozen<T>(
     cx: &Cx,
     name: &'static str,
     dtype: ReferenceDtype,
@@ -54,7 +54,7 @@ pub fn frozen<T>(
 
 impl Policy<'_> {
     /// The source of the reference's log-probabilities.
-    pub fn reference(&self, cx: &Cx) -> Reference {
+    pub(crate) fn reference(&self, cx: &Cx) -> Reference {
         let adapters = cx.env.training.lora.is_some();
         match self.task.reference {
             // `beta` of GRPO is zero unless it is set.
@@ -68,7 +68,7 @@ impl Policy<'_> {
 
     /// Runs `body` as the reference, where one is run: the model with its adapters off, or a copy. Log-probabilities that were
     /// computed before leave the copy that computed them where it is.
-    pub fn as_reference<T>(&self, cx: &Cx, body: impl FnOnce(&Cx) -> T) -> Option<T> {
+    pub(crate) fn as_reference<T>(&self, cx: &Cx, body: impl FnOnce(&Cx) -> T) -> Option<T> {
         match self.reference(cx) {
             Reference::None | Reference::Auto | Reference::ByItself => None,
             Reference::AdaptersOff => Some(in_eval_no_grad(cx, |cx| {

@@ -10,7 +10,7 @@ use crate::nets::{Cx, KvCache, LanguageModel, Net, Output};
 use crate::tape::{DType, Tensor};
 use headroom_scenario::{Data, Objective};
 
-pub struct Distillation<'a> {
+pub(crate) struct Distillation<'a> {
     pub policy: Policy<'a>,
     pub teacher: Option<Box<dyn Net>>,
 }

@@ -7,7 +7,7 @@ use crate::nets::{Cx, Net, Output};
 use crate::tape::{DType, Phase, Tensor};
 use headroom_scenario::{Data, EvaluationOutput};
 
-pub struct Evaluation<'a> {
+pub(crate) struct Evaluation<'a> {
     pub policy: Policy<'a>,
     pub net: &'a dyn Net,
 }

@@ -7,7 +7,7 @@ use crate::nets::{Cx, Net, Output};
 use crate::tape::{DType, Phase, Tensor};
 use headroom_scenario::{Data, LmHead, Objective, Training};
 
-pub struct Grpo<'a> {
+pub(crate) struct Grpo<'a> {
     policy: Policy<'a>,
     /// Micro-batches that a round of sampling is for.
     batches: u64,
@@ -16,7 +16,7 @@ pub struct Grpo<'a> {
 }
 
 impl<'a> Grpo<'a> {
-    pub fn new(policy: Policy<'a>, training: &Training) -> Self {
+    pub(crate) fn new(policy: Policy<'a>, training: &Training) -> Self {
         let task = policy.task;
         let accumulation = training.accumulation.max(1);
         let batches = match task.generation_batches {

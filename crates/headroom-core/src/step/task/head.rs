@@ -7,12 +7,12 @@ use crate::tape::{DType, Tensor};
 use headroom_scenario::LmHead;
 
 /// A model prepared by accelerate: its forward runs under an autocast of its own, which within another is none.
-pub fn prepared<T>(cx: &Cx, forward: impl FnOnce() -> T) -> T {
+pub(crate) fn prepared<T>(cx: &Cx, forward: impl FnOnce() -> T) -> T {
     cx.autocast(forward)
 }
 
 /// The same for a forward that calls a whole model through its wrapper.
-pub fn called(cx: &Cx, rows: Rows, forward: &dyn Fn() -> Tensor) -> Tensor {
+pub(crate) fn called(cx: &Cx, rows: Rows, forward: &dyn Fn() -> Tensor) -> Tensor {
     let run = |given: Vec<Tensor>| {
         drop(given);
         vec![prepared(cx, forward)]
@@ -26,7 +26,7 @@ pub fn called(cx: &Cx, rows: Rows, forward: &dyn Fn() -> Tensor) -> Tensor {
 
 /// What a prepared model returns: in fp32 where accelerate wraps its forward (`convert_outputs_to_fp32`), which it does not where
 /// `fully_shard` or DeepSpeed does the casting.
-pub fn returned(cx: &Cx, output: Tensor) -> Tensor {
+pub(crate) fn returned(cx: &Cx, output: Tensor) -> Tensor {
     if cx.env.wrapper.shards_params() {
         output
     } else {
@@ -35,7 +35,7 @@ pub fn returned(cx: &Cx, output: Tensor) -> Tensor {
 }
 
 /// Logits of all tokens as a prepared model returns them.
-pub fn fp32_logits(cx: &Cx, model: &dyn LanguageModel, rows: Rows) -> Tensor {
+pub(crate) fn fp32_logits(cx: &Cx, model: &dyn LanguageModel, rows: Rows) -> Tensor {
     let logits = called(cx, rows, &|| {
         let hidden = model.hidden(cx, rows.ids, rows.mask, None);
         model.logits(cx, &hidden)
@@ -76,7 +76,7 @@ fn fused(cx: &Cx, model: &dyn LanguageModel, rows: Rows, labelled: u64) -> Tenso
 
 /// `selective_log_softmax` before its kernel: the chosen logits less the logarithm of the sum of each row's exponentials, a
 /// sample at a time.
-pub fn selective_log_softmax(logits: &Tensor, index: &Tensor) -> Tensor {
+pub(crate) fn selective_log_softmax(logits: &Tensor, index: &Tensor) -> Tensor {
     let chosen = logits
         .gather(&index.unsqueeze(-1))
         .pipe(|chosen| chosen.squeeze(-1));
@@ -92,7 +92,7 @@ pub fn selective_log_softmax(logits: &Tensor, index: &Tensor) -> Tensor {
 
 impl Policy<'_> {
     /// Liger's chunked loss of pairs: the reference gives its hidden states first, which stay.
-    pub fn liger_pairs(&self, cx: &Cx, rows: Rows) -> Output {
+    pub(crate) fn liger_pairs(&self, cx: &Cx, rows: Rows) -> Output {
         let states = |cx: &Cx| {
             let hidden = prepared(cx, || self.model.hidden(cx, rows.ids, rows.mask, None));
             let all = hidden.size(1).saturating_sub(1);
@@ -122,7 +122,7 @@ impl Policy<'_> {
     }
 
     /// The same for completions, each by itself, with the reference's log-probabilities.
-    pub fn liger_rows(&self, cx: &Cx, rows: Rows) -> Output {
+    pub(crate) fn liger_rows(&self, cx: &Cx, rows: Rows) -> Output {
         let hidden = prepared(cx, || self.model.hidden(cx, rows.ids, rows.mask, None));
         let completion = self.task.completion.min(hidden.size(1).saturating_sub(1));
         let hidden = hidden.pipe(|all| all.narrow(1, completion));
@@ -135,7 +135,7 @@ impl Policy<'_> {
     }
 
     /// Log-probabilities `[B, S - 1]` of the next tokens by the head in force.
-    pub fn log_probs(&self, cx: &Cx, rows: Rows, labelled: u64) -> Tensor {
+    pub(crate) fn log_probs(&self, cx: &Cx, rows: Rows, labelled: u64) -> Tensor {
         match self.task.head {
             LmHead::Fused | LmHead::Liger => fused(cx, self.model, rows, labelled),
             LmHead::Logits | LmHead::LogSoftmax => cx.autocast(|| {
@@ -150,7 +150,7 @@ impl Policy<'_> {
 
     /// Runs a trainer's loss: outside of autocast, which each model's forward brings along. A loop of one's own over all logits
     /// has all of it in one region.
-    pub fn loss<T>(&self, cx: &Cx, body: impl FnOnce() -> T) -> T {
+    pub(crate) fn loss<T>(&self, cx: &Cx, body: impl FnOnce() -> T) -> T {
         if self.task.head == LmHead::Logits {
             body()
         } else {
@@ -159,7 +159,7 @@ impl Policy<'_> {
     }
 
     /// The same for the last tokens alone, at a temperature: of completions after a prompt.
-    pub fn completion_log_probs(&self, cx: &Cx, rows: Rows, completion: u64) -> Tensor {
+    pub(crate) fn completion_log_probs(&self, cx: &Cx, rows: Rows, completion: u64) -> Tensor {
         let tokens = rows.ids.size(1);
         match self.task.head {
             LmHead::Fused | LmHead::Liger => {

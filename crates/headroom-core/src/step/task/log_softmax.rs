@@ -9,7 +9,7 @@ use crate::tape::ops::log_softmax;
 use crate::tape::{DType, Tensor};
 use headroom_scenario::Data;
 
-pub struct LogSoftmax<'a> {
+pub(crate) struct LogSoftmax<'a> {
     pub policy: Policy<'a>,
 }
 

@@ -25,7 +25,7 @@ use policy::Policy;
 
 /// The task of a run around its network; none where the network's own loss is trained on, or where the network is no language
 /// model: checks refuse such a task.
-pub fn around<'a>(
+pub(crate) fn around<'a>(
     net: &'a dyn Net,
     data: &'a Data,
     training: &'a Training,

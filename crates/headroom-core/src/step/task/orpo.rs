@@ -7,7 +7,7 @@ use crate::nets::{Cx, Net, Output};
 use crate::tape::{DType, Tensor};
 use headroom_scenario::{Data, LmHead, Objective};
 
-pub struct Orpo<'a> {
+pub(crate) struct Orpo<'a> {
     pub policy: Policy<'a>,
 }
 

@@ -10,7 +10,7 @@ use crate::nets::{Cx, Net, Output};
 use crate::tape::{DType, Tensor};
 use headroom_scenario::{Data, ReferenceDtype};
 
-pub struct Ppo<'a> {
+pub(crate) struct Ppo<'a> {
     pub policy: Policy<'a>,
 }
 

@@ -6,7 +6,7 @@ use crate::nets::{Cx, Net, Output};
 use crate::tape::Tensor;
 use headroom_scenario::{Data, LmHead, Objective};
 
-pub struct Preference<'a> {
+pub(crate) struct Preference<'a> {
     pub policy: Policy<'a>,
 }
 
@@ -67,7 +67,7 @@ impl Preference<'_> {
 }
 
 /// The loss of log-probabilities against a reference's: of pairs, the chosen minus the rejected.
-pub fn preferred(cx: &Cx, policy: Tensor, reference: Option<Tensor>) -> Output {
+pub(crate) fn preferred(cx: &Cx, policy: Tensor, reference: Option<Tensor>) -> Output {
     let ratio = match &reference {
         Some(reference) => policy.sub(reference),
         None => policy.add_scalar(),

@@ -7,7 +7,7 @@ use crate::nets::{Cx, LanguageModel, Net, Output};
 use crate::tape::Tensor;
 use headroom_scenario::Data;
 
-pub struct Reward<'a> {
+pub(crate) struct Reward<'a> {
     pub policy: Policy<'a>,
 }
 
@@ -45,7 +45,7 @@ impl Net for Reward<'_> {
 }
 
 /// `GenericForSequenceClassification.forward`: a number for each token, of which one a row is picked.
-pub fn scores(cx: &Cx, model: &dyn LanguageModel, rows: Rows) -> Tensor {
+pub(crate) fn scores(cx: &Cx, model: &dyn LanguageModel, rows: Rows) -> Tensor {
     let hidden = model.hidden(cx, rows.ids, rows.mask, None);
     cx.module("score", |cx| {
         let weight = cx.param("weight", [1, hidden.size(-1)]);

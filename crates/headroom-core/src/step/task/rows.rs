@@ -6,7 +6,7 @@ use headroom_scenario::Data;
 
 /// Token ids `[B, S]` with the collator's other tensors: labels or a mask of the completion, and the attention
 /// mask, or position ids where samples are adjacent in one row.
-pub fn batch(cx: &Cx, data: &Data, rows: u64) -> Vec<Tensor> {
+pub(crate) fn batch(cx: &Cx, data: &Data, rows: u64) -> Vec<Tensor> {
     let shape = if data.packing {
         [1, rows.saturating_mul(data.sequence)]
     } else {
@@ -16,7 +16,7 @@ pub fn batch(cx: &Cx, data: &Data, rows: u64) -> Vec<Tensor> {
 }
 
 /// The same for completions that were sampled.
-pub fn tokens(cx: &Cx, shape: [u64; 2]) -> Vec<Tensor> {
+pub(crate) fn tokens(cx: &Cx, shape: [u64; 2]) -> Vec<Tensor> {
     ["input_ids", "labels", "attention_mask"]
         .map(|name| cx.tape.empty(name, shape, DType::I64))
         .to_vec()
@@ -24,14 +24,14 @@ pub fn tokens(cx: &Cx, shape: [u64; 2]) -> Vec<Tensor> {
 
 /// A batch as the model takes it.
 #[derive(Clone, Copy, Debug)]
-pub struct Rows<'a> {
+pub(crate) struct Rows<'a> {
     pub ids: &'a Tensor,
     pub mask: TokenMask<'a>,
 }
 
 impl<'a> Rows<'a> {
     /// `None` where the batch lacks what a collator makes.
-    pub fn of(batch: &'a [Tensor], data: &Data) -> Option<Self> {
+    pub(crate) fn of(batch: &'a [Tensor], data: &Data) -> Option<Self> {
         let [ids, _labels, mask, ..] = batch else {
             return None;
         };
@@ -46,14 +46,14 @@ impl<'a> Rows<'a> {
     }
 
     /// Rows without padding.
-    pub const fn full(ids: &'a Tensor) -> Self {
+    pub(crate) const fn full(ids: &'a Tensor) -> Self {
         let mask = TokenMask::Full;
         Self { ids, mask }
     }
 }
 
 /// How many of `tokens` have a label: at most all that have one before them.
-pub fn labelled(share: f64, ids: &Tensor) -> u64 {
+pub(crate) fn labelled(share: f64, ids: &Tensor) -> u64 {
     let (rows, tokens) = (ids.size(0), ids.size(1));
     let with_label = (share * rows.saturating_mul(tokens) as f64).round() as u64;
     with_label.clamp(1, rows.saturating_mul(tokens.saturating_sub(1)).max(1))

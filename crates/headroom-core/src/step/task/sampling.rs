@@ -9,7 +9,7 @@ use headroom_scenario::{Data, Sampler};
 
 /// Samples for this many rows at once.
 #[derive(Clone, Copy, Debug)]
-pub struct Sample {
+pub(crate) struct Sample {
     pub rows: u64,
     pub prompt: u64,
     pub completion: u64,
@@ -23,7 +23,7 @@ pub struct Sample {
 const STOPS: u64 = 4;
 
 /// Samples completions; the ids `[rows, prompt + completion]`, and the scores where they are kept.
-pub fn sample(cx: &Cx, model: &dyn LanguageModel, what: Sample) -> (Tensor, Vec<Tensor>) {
+pub(crate) fn sample(cx: &Cx, model: &dyn LanguageModel, what: Sample) -> (Tensor, Vec<Tensor>) {
     beside::without_gradients(cx, |cx| {
         cx.tape.with_phase(Phase::Generation, || {
             if what.prepared {
@@ -118,7 +118,7 @@ fn next_token(
 
 impl Policy<'_> {
     /// The completions of one round, for this many micro-batches.
-    pub fn sampled(&self, micro_batch: u64, batches: u64) -> Sample {
+    pub(crate) fn sampled(&self, micro_batch: u64, batches: u64) -> Sample {
         Sample {
             rows: micro_batch.saturating_mul(batches),
             prompt: self.task.prompt,
@@ -130,18 +130,18 @@ impl Policy<'_> {
     }
 
     /// Whether the model itself samples, on this card.
-    pub fn samples_itself(&self) -> bool {
+    pub(crate) fn samples_itself(&self) -> bool {
         matches!(self.task.sampler, Sampler::Generate | Sampler::Static)
     }
 
     /// The tokens of a row that was sampled.
-    pub fn sampled_length(&self) -> u64 {
+    pub(crate) fn sampled_length(&self) -> u64 {
         self.task.prompt.saturating_add(self.task.completion)
     }
 }
 
 /// Sampling for its own sake: nothing is trained.
-pub struct Generation<'a> {
+pub(crate) struct Generation<'a> {
     pub policy: Policy<'a>,
 }
 

@@ -6,7 +6,7 @@ use crate::nets::{Cx, Net, Output};
 use crate::tape::Tensor;
 use headroom_scenario::Data;
 
-pub struct Sft<'a> {
+pub(crate) struct Sft<'a> {
     pub policy: Policy<'a>,
 }
 

@@ -12,7 +12,7 @@ use super::compile::Compiled;
 use super::core::{Edge, Edges, Holder, Node, Work};
 use super::spare::{Spare, keep, placed};
 use super::{Backward, Core, Param, Saved, Scope, Tensor};
-pub use graph_node::{GradientEdge, GraphNode};
+pub(crate) use graph_node::{GradientEdge, GraphNode};
 
 impl Node {
     /// A node that adds to a parameter's gradient.

@@ -81,7 +81,7 @@ const RANDOM_OPS: [&str; 2] = ["dropout_mask", "bernoulli"];
 const GENERATED_FROM: usize = 1 << 24;
 
 impl Graph {
-    pub fn place(&mut self, storage: u32, bytes_of: &dyn Fn(u32) -> u64) -> usize {
+    pub(crate) fn place(&mut self, storage: u32, bytes_of: &dyn Fn(u32) -> u64) -> usize {
         if let Some(&place) = self.places.get(&storage) {
             return place;
         }
@@ -97,7 +97,7 @@ impl Graph {
     }
 
     /// An operation is complete: reductions first, which its larger results are computed from.
-    pub fn complete(&mut self, operation: &Operation, bytes_of: &dyn Fn(u32) -> u64) {
+    pub(crate) fn complete(&mut self, operation: &Operation, bytes_of: &dyn Fn(u32) -> u64) {
         let &Operation {
             made,
             reads,
@@ -146,7 +146,7 @@ impl Graph {
     }
 
     /// The plan of a cut; `made` counts the region's storages.
-    pub fn plan(self, cut: &[bool], made: usize) -> Plan {
+    pub(crate) fn plan(self, cut: &[bool], made: usize) -> Plan {
         let is_kept = |place: usize| cut.get(place).copied().unwrap_or(false);
         let mut kept = vec![false; made];
         let mut origins: Vec<Option<Origin>> = vec![None; self.values.len()];

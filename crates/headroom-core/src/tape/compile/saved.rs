@@ -30,7 +30,7 @@ impl Unpack for Recomputed {
 
 impl Recomputed {
     /// The tensor as a value that has no memory until it is read.
-    pub fn deferred(&self) -> Tensor {
+    pub(crate) fn deferred(&self) -> Tensor {
         let outer = self.core.compiler.fused.replace(Some(Vec::new()));
         let tensor = self.unpack();
         let read = self.core.compiler.fused.replace(outer);

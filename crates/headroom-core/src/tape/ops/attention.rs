@@ -386,7 +386,7 @@ fn math(
 }
 
 /// `repeat_kv` of transformers: `[B, K, S, D]` to `[B, K × groups, S, D]` by a copy.
-pub fn repeat_heads(t: &Tensor, groups: u64) -> Tensor {
+pub(crate) fn repeat_heads(t: &Tensor, groups: u64) -> Tensor {
     if groups <= 1 {
         return t.clone();
     }

@@ -54,12 +54,12 @@ mod unary;
 mod unbind;
 mod written;
 
-pub use attention::{AttentionMask, repeat_heads};
+pub(crate) use attention::{AttentionMask, repeat_heads};
 pub use conv::Conv;
-pub use float8_eager::Float8;
-pub use megatron::{EmptyGradients, MemoryBuffer, Tokens, WeightGradient};
-pub use recorded::{Call, Operand};
-pub use softmax::log_softmax;
+pub(crate) use float8_eager::Float8;
+pub(crate) use megatron::{EmptyGradients, MemoryBuffer, Tokens, WeightGradient};
+pub(crate) use recorded::{Call, Operand};
+pub(crate) use softmax::log_softmax;
 
 use std::rc::Rc;
 

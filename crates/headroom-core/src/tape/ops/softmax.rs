@@ -49,7 +49,7 @@ impl Tensor {
 }
 
 /// `F.log_softmax(input, -1)`.
-pub fn log_softmax(input: &Tensor) -> Tensor {
+pub(crate) fn log_softmax(input: &Tensor) -> Tensor {
     input
         .autocast_to_fp32()
         .normalised("log_softmax", "log_softmax_backward", None)

@@ -6,7 +6,7 @@ use crate::nets::decoder::family::{
 };
 use crate::nets::inputs::MaskRules;
 
-pub const BLOOM: Family = Family {
+pub(crate) const BLOOM: Family = Family {
     names: &Names {
         model: "transformer",
         embed_tokens: "word_embeddings",

@@ -5,7 +5,7 @@ use crate::nets::decoder::family::{
     Embeddings, Family, Head, Norm, Norms, Placement, Positions, Rope,
 };
 
-pub const COHERE: Family = Family {
+pub(crate) const COHERE: Family = Family {
     embeddings: Embeddings {
         positions: Positions::Rotary(Rope::Fp32Interleaved),
         ..LLAMA.embeddings

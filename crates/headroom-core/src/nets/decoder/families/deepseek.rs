@@ -5,7 +5,7 @@ use crate::nets::decoder::family::{
     Embeddings, Experts, Family, Mlp, Positions, Rope, Router, SharedExpert,
 };
 
-pub const DEEPSEEK_V2: Family = Family {
+pub(crate) const DEEPSEEK_V2: Family = Family {
     embeddings: Embeddings {
         positions: Positions::Rotary(Rope::Complex),
         ..LLAMA.embeddings
@@ -21,7 +21,7 @@ pub const DEEPSEEK_V2: Family = Family {
     ..LLAMA
 };
 
-pub const DEEPSEEK_V3: Family = Family {
+pub(crate) const DEEPSEEK_V3: Family = Family {
     embeddings: Embeddings {
         positions: Positions::Rotary(Rope::Deinterleaved),
         ..LLAMA.embeddings

@@ -4,7 +4,7 @@ use super::llama::{BIASED, NAMES};
 use crate::nets::decoder::family::{Attention, Family, Mlp, Names, Norms, Placement};
 use crate::nets::inputs::MaskRules;
 
-pub const FALCON: Family = Family {
+pub(crate) const FALCON: Family = Family {
     names: &Names {
         model: "transformer",
         embed_tokens: "word_embeddings",

@@ -7,7 +7,7 @@ use crate::nets::decoder::family::{
     QkNorm,
 };
 
-pub const GEMMA: Family = Family {
+pub(crate) const GEMMA: Family = Family {
     embeddings: Embeddings {
         scale: EmbeddingScale::Tensor,
         ..LLAMA.embeddings
@@ -23,12 +23,12 @@ pub const GEMMA: Family = Family {
     ..LLAMA
 };
 
-pub const PALIGEMMA: Family = Family {
+pub(crate) const PALIGEMMA: Family = Family {
     names: &INSIDE_VISION_MODEL,
     ..GEMMA
 };
 
-pub const GEMMA2: Family = Family {
+pub(crate) const GEMMA2: Family = Family {
     attention: Attention {
         softcap: true,
         full_attention_interval: 2,
@@ -46,7 +46,7 @@ pub const GEMMA2: Family = Family {
     ..GEMMA
 };
 
-pub const GEMMA3_TEXT: Family = Family {
+pub(crate) const GEMMA3_TEXT: Family = Family {
     attention: Attention {
         qk_norm: QkNorm::PerHeadTransposed,
         full_attention_interval: 6,
@@ -58,7 +58,7 @@ pub const GEMMA3_TEXT: Family = Family {
     ..GEMMA
 };
 
-pub const GEMMA3: Family = Family {
+pub(crate) const GEMMA3: Family = Family {
     names: &INSIDE_VISION_MODEL,
     attention: Attention {
         sliding_window: 1024,

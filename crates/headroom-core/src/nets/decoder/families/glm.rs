@@ -7,7 +7,7 @@ use crate::nets::decoder::family::{
     Projection, QkNorm, Rope, Router, SharedExpert,
 };
 
-pub const GLM: Family = Family {
+pub(crate) const GLM: Family = Family {
     embeddings: Embeddings {
         positions: Positions::Rotary(Rope::PartialInterleaved),
         ..LLAMA.embeddings
@@ -24,7 +24,7 @@ pub const GLM: Family = Family {
 };
 
 /// The largest model has no biases.
-pub fn glm4(sizes: &Sizes) -> Family {
+pub(crate) fn glm4(sizes: &Sizes) -> Family {
     Family {
         names: &Names {
             further_norms: [
@@ -47,7 +47,7 @@ pub fn glm4(sizes: &Sizes) -> Family {
 }
 
 /// The larger models have norms over heads.
-pub fn glm4_moe(sizes: &Sizes) -> Family {
+pub(crate) fn glm4_moe(sizes: &Sizes) -> Family {
     Family {
         embeddings: Embeddings {
             positions: Positions::Rotary(Rope::Partial),

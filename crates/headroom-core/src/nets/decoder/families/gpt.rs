@@ -23,7 +23,7 @@ const GPT2_NAMES: Names = Names {
     ..NAMES
 };
 
-pub const GPT_BIGCODE: Family = Family {
+pub(crate) const GPT_BIGCODE: Family = Family {
     names: &GPT2_NAMES,
     embeddings: Embeddings {
         positions: Positions::Learned,
@@ -56,7 +56,7 @@ pub const GPT_BIGCODE: Family = Family {
 };
 
 /// The published configurations drop nothing out.
-pub const GPT_NEO: Family = Family {
+pub(crate) const GPT_NEO: Family = Family {
     names: &Names {
         attention: "attn.attention",
         o_proj: "out_proj",

@@ -5,7 +5,7 @@ use crate::nets::decoder::family::{
     Attention, Embeddings, Family, Names, Norms, Placement, Positions, Projection, Rope,
 };
 
-pub const GPT_NEOX: Family = Family {
+pub(crate) const GPT_NEOX: Family = Family {
     names: &Names {
         model: "gpt_neox",
         embed_tokens: "embed_in",

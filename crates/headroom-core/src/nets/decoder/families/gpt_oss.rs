@@ -7,7 +7,7 @@ use crate::nets::decoder::family::{
 use crate::nets::inputs::MaskRules;
 
 /// Experts have biases, and their gates are clamped.
-pub const GPT_OSS: Family = Family {
+pub(crate) const GPT_OSS: Family = Family {
     embeddings: Embeddings {
         positions: Positions::Rotary(Rope::HalfTables),
         ..LLAMA.embeddings

@@ -7,7 +7,7 @@ use crate::nets::decoder::family::{
 };
 
 /// The published configuration drops nothing out.
-pub const GPTJ: Family = Family {
+pub(crate) const GPTJ: Family = Family {
     names: &Names {
         model: "transformer",
         embed_tokens: "wte",

@@ -3,7 +3,7 @@
 use super::llama::LLAMA;
 use crate::nets::decoder::family::{EmbeddingScale, Embeddings, Family, Head, Norms};
 
-pub const GRANITE: Family = Family {
+pub(crate) const GRANITE: Family = Family {
     embeddings: Embeddings {
         scale: EmbeddingScale::Number,
         ..LLAMA.embeddings

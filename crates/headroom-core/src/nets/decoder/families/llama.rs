@@ -6,7 +6,7 @@ use crate::nets::decoder::family::{
 };
 use crate::nets::inputs::MaskRules;
 
-pub const LLAMA: Family = Family {
+pub(crate) const LLAMA: Family = Family {
     names: &NAMES,
     embeddings: Embeddings {
         norm: None,
@@ -58,7 +58,7 @@ pub const LLAMA: Family = Family {
     dropout: Dropout::NONE,
 };
 
-pub const NAMES: Names = Names {
+pub(crate) const NAMES: Names = Names {
     model: "model",
     inner: None,
     embed_tokens: "embed_tokens",
@@ -83,13 +83,13 @@ pub const NAMES: Names = Names {
 };
 
 /// The language model inside a model that sees images.
-pub const INSIDE_VISION_MODEL: Names = Names {
+pub(crate) const INSIDE_VISION_MODEL: Names = Names {
     inner: Some("language_model"),
     ..NAMES
 };
 
 /// Layer norms, a bias at every matrix, and an MLP of two of them: what models after GPT-2 share.
-pub const BIASED: Family = Family {
+pub(crate) const BIASED: Family = Family {
     attention: Attention {
         qkv_bias: true,
         o_bias: true,

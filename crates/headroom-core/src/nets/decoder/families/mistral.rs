@@ -3,7 +3,7 @@
 use super::llama::LLAMA;
 use crate::nets::decoder::family::{Attention, Family};
 
-pub const MISTRAL: Family = Family {
+pub(crate) const MISTRAL: Family = Family {
     attention: Attention {
         repeats_kv: true,
         ..LLAMA.attention

@@ -3,7 +3,7 @@
 use super::llama::LLAMA;
 use crate::nets::decoder::family::{Experts, Family, Mlp, Router};
 
-pub const MIXTRAL: Family = Family {
+pub(crate) const MIXTRAL: Family = Family {
     mlp: Mlp {
         experts: Some(Experts {
             norm_topk_prob: true,

@@ -30,7 +30,7 @@ use crate::nets::net::Build;
 use crate::nets::{ModelError, Net, Sizes};
 
 /// Families by the name the catalogue uses.
-pub const FAMILIES: &[(&str, Build)] = &[
+pub(crate) const FAMILIES: &[(&str, Build)] = &[
     ("llama", |sizes| build(sizes, llama::LLAMA)),
     ("mistral", |sizes| build(sizes, mistral::MISTRAL)),
     ("mixtral", |sizes| build(sizes, mixtral::MIXTRAL)),

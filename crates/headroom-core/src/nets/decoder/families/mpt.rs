@@ -7,7 +7,7 @@ use crate::nets::decoder::family::{
 use crate::nets::inputs::MaskRules;
 
 /// The published configurations drop nothing out.
-pub const MPT: Family = Family {
+pub(crate) const MPT: Family = Family {
     names: &Names {
         model: "transformer",
         embed_tokens: "wte",

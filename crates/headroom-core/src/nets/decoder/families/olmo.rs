@@ -6,7 +6,7 @@ use crate::nets::decoder::family::{
     QkNorm, Rope,
 };
 
-pub const OLMO: Family = Family {
+pub(crate) const OLMO: Family = Family {
     embeddings: Embeddings {
         positions: Positions::Rotary(Rope::Fp32Tables),
         ..LLAMA.embeddings
@@ -22,7 +22,7 @@ pub const OLMO: Family = Family {
     ..LLAMA
 };
 
-pub const OLMO2: Family = Family {
+pub(crate) const OLMO2: Family = Family {
     attention: Attention {
         qk_norm: QkNorm::WholeProjection,
         ..OLMO.attention
@@ -35,7 +35,7 @@ pub const OLMO2: Family = Family {
     ..OLMO
 };
 
-pub const OLMOE: Family = Family {
+pub(crate) const OLMOE: Family = Family {
     attention: Attention {
         projection: Projection::SeparateThenSplit,
         qk_norm: QkNorm::WholeProjection,

@@ -9,7 +9,7 @@ use crate::nets::decoder::family::{
 use crate::nets::inputs::MaskRules;
 
 /// OPT-350m alone normalises sums instead of inputs.
-pub fn opt(sizes: &Sizes) -> Family {
+pub(crate) fn opt(sizes: &Sizes) -> Family {
     Family {
         names: &Names {
             inner: Some("decoder"),

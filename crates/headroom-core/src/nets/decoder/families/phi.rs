@@ -8,7 +8,7 @@ use crate::nets::decoder::family::{
 };
 
 /// Phi-2 drops out a tenth of what a layer adds, Phi-1 and Phi-1.5 nothing.
-pub fn phi(sizes: &Sizes) -> Family {
+pub(crate) fn phi(sizes: &Sizes) -> Family {
     Family {
         dropout: Dropout {
             in_layer: sizes.is_set("resid_dropout"),
@@ -47,7 +47,7 @@ const PHI: Family = Family {
     ..BIASED
 };
 
-pub const PHI3: Family = Family {
+pub(crate) const PHI3: Family = Family {
     embeddings: Embeddings {
         positions: Positions::Rotary(Rope::PartialConcatenated),
         ..LLAMA.embeddings

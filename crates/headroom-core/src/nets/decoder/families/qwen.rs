@@ -8,7 +8,7 @@ use crate::nets::decoder::family::{
 
 /// Qwen of 2023, by the file in its repository (modeling_qwen.py): one product makes queries, keys and values, and the loss casts
 /// no logits up.
-pub const QWEN: Family = Family {
+pub(crate) const QWEN: Family = Family {
     names: &Names {
         qkv_proj: "c_attn",
         ..NAMES
@@ -24,7 +24,7 @@ pub const QWEN: Family = Family {
     ..LLAMA
 };
 
-pub const QWEN2: Family = Family {
+pub(crate) const QWEN2: Family = Family {
     attention: Attention {
         qkv_bias: true,
         ..LLAMA.attention
@@ -32,7 +32,7 @@ pub const QWEN2: Family = Family {
     ..LLAMA
 };
 
-pub const QWEN2_MOE: Family = Family {
+pub(crate) const QWEN2_MOE: Family = Family {
     attention: Attention {
         unused_window_mask: true,
         ..QWEN2.attention
@@ -47,7 +47,7 @@ pub const QWEN2_MOE: Family = Family {
     ..QWEN2
 };
 
-pub const QWEN2_VL: Family = Family {
+pub(crate) const QWEN2_VL: Family = Family {
     names: &INSIDE_VISION_MODEL,
     attention: Attention {
         projection: Projection::SeparateThenSplit,
@@ -56,7 +56,7 @@ pub const QWEN2_VL: Family = Family {
     ..QWEN2
 };
 
-pub const QWEN3: Family = Family {
+pub(crate) const QWEN3: Family = Family {
     attention: Attention {
         qk_norm: QkNorm::PerHead,
         ..LLAMA.attention
@@ -65,7 +65,7 @@ pub const QWEN3: Family = Family {
 };
 
 /// The published models set `norm_topk_prob`.
-pub const QWEN3_MOE: Family = Family {
+pub(crate) const QWEN3_MOE: Family = Family {
     mlp: Mlp {
         experts: Some(Experts {
             norm_topk_prob: true,

@@ -3,7 +3,7 @@
 use super::llama::LLAMA;
 use crate::nets::decoder::family::{Attention, Family};
 
-pub const SMOLLM3: Family = Family {
+pub(crate) const SMOLLM3: Family = Family {
     attention: Attention {
         no_rope_interval: 4,
         ..LLAMA.attention

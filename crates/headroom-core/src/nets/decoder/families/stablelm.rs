@@ -8,7 +8,7 @@ use crate::nets::decoder::family::{
 };
 
 /// StableLM 2 has norms over heads, and its larger model a parallel residual.
-pub fn stablelm(sizes: &Sizes) -> Family {
+pub(crate) fn stablelm(sizes: &Sizes) -> Family {
     Family {
         names: &Names {
             q_norm: "q_layernorm",

@@ -4,7 +4,7 @@ use super::llama::{BIASED, NAMES};
 use crate::nets::decoder::family::{Attention, Dropout, Family, Names};
 
 /// The published configurations drop out a tenth everywhere and see windows of 4096 tokens.
-pub const STARCODER2: Family = Family {
+pub(crate) const STARCODER2: Family = Family {
     names: &Names {
         up_proj: "c_fc",
         down_proj: "c_proj",

@@ -29,27 +29,27 @@ pub(super) enum Kept {
 }
 
 impl Forward {
-    pub fn replaced(&mut self, slot: u32, tensor: Option<Tensor>) -> Option<Tensor> {
+    pub(crate) fn replaced(&mut self, slot: u32, tensor: Option<Tensor>) -> Option<Tensor> {
         let place = self.slots.get_mut(slot as usize);
         place.and_then(|place| std::mem::replace(place, tensor))
     }
 
-    pub fn at(&self, slot: u32) -> Option<Tensor> {
+    pub(crate) fn at(&self, slot: u32) -> Option<Tensor> {
         self.slots.get(slot as usize).cloned().flatten()
     }
 
-    pub fn bind_to(&mut self, value: Option<&Value>, tensor: Tensor) {
+    pub(crate) fn bind_to(&mut self, value: Option<&Value>, tensor: Tensor) {
         if let Some(value) = value {
             self.replaced(value.slot, Some(tensor));
         }
     }
 
-    pub fn lacks(&self, slot: u32) -> bool {
+    pub(crate) fn lacks(&self, slot: u32) -> bool {
         self.slots.get(slot as usize).is_none_or(Option::is_none)
     }
 
     /// The destination of the gradient of a node's output.
-    pub fn edge(&self, (node, output): region::Output) -> Option<GradientEdge> {
+    pub(crate) fn edge(&self, (node, output): region::Output) -> Option<GradientEdge> {
         if let Some(edge) = self.edges.get(&(node, output)) {
             return Some(edge.clone());
         }
@@ -58,7 +58,7 @@ impl Forward {
     }
 
     /// Local variables of a program: dropped once its forward has returned.
-    pub fn grow(&mut self, program: &Program) {
+    pub(crate) fn grow(&mut self, program: &Program) {
         if self.slots.len() < program.steps.slots {
             self.slots.resize(program.steps.slots, None);
             self.saves.resize(program.steps.saves, Kept::None);

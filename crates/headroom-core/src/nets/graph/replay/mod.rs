@@ -60,7 +60,7 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    pub fn run(cx: &Cx, replayed: Replayed, batch: &[Tensor]) -> Output {
+    pub(crate) fn run(cx: &Cx, replayed: Replayed, batch: &[Tensor]) -> Output {
         let Replayed {
             graph,
             program,

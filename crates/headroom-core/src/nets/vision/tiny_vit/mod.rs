@@ -3,7 +3,7 @@
 
 mod timm;
 
-pub use timm::from_sizes;
+pub(crate) use timm::from_sizes;
 
 use crate::nets::error::at_most;
 use crate::nets::{Cx, ModelError, Region, Sizes};

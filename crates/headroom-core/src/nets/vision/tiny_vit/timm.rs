@@ -26,7 +26,7 @@ struct TinyVitBlock {
 }
 
 /// A network of the catalogue: heads and windows are those of the stages after the first.
-pub fn from_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn from_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let list = |name| sizes.list(name).map(<[u64]>::to_vec);
     let body = Timm {
         depths: list("depths")?,

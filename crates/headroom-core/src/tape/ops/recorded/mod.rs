@@ -11,7 +11,7 @@ mod reductions;
 mod sorted;
 
 use super::super::{Category, DType, Layout, Tape, Tensor};
-pub use name::Call;
+pub(crate) use name::Call;
 
 /// What a recorded tensor looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
