@@ -25,6 +25,7 @@ fn broken_text_is_answered_or_refused() {
         let Ok(network) = Network::parse(&String::from_utf8_lossy(&bytes)) else {
             continue;
         };
+        assert_eq!(Network::parse(&network.text()).unwrap(), network);
         let Ok(plan) = network.plan(&BTreeMap::default(), 1 + dice.below(4), 8) else {
             continue;
         };
