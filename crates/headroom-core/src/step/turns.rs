@@ -12,15 +12,3 @@ pub enum Turn {
 pub fn one_by_one(micro_batches: usize) -> impl Iterator<Item = Turn> {
     (0..micro_batches).flat_map(|place| [Turn::Forward(place), Turn::Backward(place)])
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_micro_batch_is_through_before_the_next() {
-        use Turn::{Backward, Forward};
-        let turns: Vec<Turn> = one_by_one(2).collect();
-        assert_eq!(turns, [Forward(0), Backward(0), Forward(1), Backward(1)]);
-    }
-}
