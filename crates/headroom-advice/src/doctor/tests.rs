@@ -71,7 +71,14 @@ fn only_other_processes_and_limits_have_high_confidence() {
         0.8..=0.95,
     );
     // A process of a display is too small to be the cause.
-    let display = error(200, 24000, 100, "Process 812 has 90.00 MiB memory in use. ", 21000, 500);
+    let display = error(
+        200,
+        24000,
+        100,
+        "Process 812 has 90.00 MiB memory in use. ",
+        21000,
+        500,
+    );
     check(&display, Cause::Capacity, 0.0..=0.6);
 }
 

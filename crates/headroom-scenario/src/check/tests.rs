@@ -12,7 +12,7 @@ fn changed(changes: &str) -> Scenario {
 
 /// Each problem's field, and the name or number in its message that could be wrong: "field: part".
 #[track_caller]
-fn says(problems: &[Problem], expected: &[&str]) {
+fn assert_problems(problems: &[Problem], expected: &[&str]) {
     assert_eq!(problems.len(), expected.len(), "{problems:?}");
     for (problem, expected) in problems.iter().zip(expected) {
         let (field, part) = expected.split_once(": ").unwrap();
@@ -26,14 +26,14 @@ fn says(problems: &[Problem], expected: &[&str]) {
 
 #[track_caller]
 fn check(changes: &str, expected: &[&str]) {
-    says(&changed(changes).check(), expected);
+    assert_problems(&changed(changes).check(), expected);
 }
 
 /// What is warned of while nothing is refused.
 #[track_caller]
 fn warns(changes: &str, expected: &[&str]) {
     check(changes, &[]);
-    says(&changed(changes).warnings(), expected);
+    assert_problems(&changed(changes).warnings(), expected);
 }
 
 #[test]
