@@ -32,19 +32,3 @@ impl Graphs {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_graph_is_loading_until_it_fails() {
-        let mut graphs = Graphs::default();
-        let id = "densenet-121";
-        assert_eq!(graphs.message(id), text::graph_loading(id));
-        graphs.set(id, State::Failed);
-        assert_eq!(graphs.message(id), text::graph_failed(id));
-        graphs.set(id, State::Coming);
-        assert_eq!(graphs.message(id), text::graph_loading(id));
-    }
-}

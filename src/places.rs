@@ -115,16 +115,3 @@ pub fn Section(place: Place, children: Children) -> impl IntoView {
         </section>
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_section_has_a_key() {
-        for place in Place::ALL {
-            assert_eq!(Place::of_key(place.key()), Some(place));
-        }
-        assert_eq!(Place::of_key("5"), None);
-    }
-}

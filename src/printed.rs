@@ -81,30 +81,3 @@ pub fn Printed() -> impl IntoView {
     };
     view! { <section class="print-only printed">{content}</section> }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-    use crate::sample;
-
-    #[test]
-    fn the_printout_has_the_assumptions_the_command_and_the_link() {
-        let answer = Answer {
-            estimate: Some(Arc::new(sample::estimate())),
-            ..Answer::default()
-        };
-        let link = "https://example.org/#v=1&mb=2";
-        let page = page(&answer, UnitStyle::Binary, link.into(), "Headroom 1".into());
-        let command = page.command.unwrap();
-        assert!(
-            command.contains("torchrun") && !command.contains("#!/"),
-            "{command}"
-        );
-        assert_eq!(
-            (page.address.as_str(), page.origin.as_str()),
-            (link, "Headroom 1")
-        );
-    }
-}

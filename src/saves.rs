@@ -69,17 +69,3 @@ impl Chart {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_csv_has_a_line_per_row() {
-        let row = |a: &str, b: &str| vec![a.to_string(), b.to_string()];
-        assert_eq!(
-            csv("a,b", [row("1", "2"), row("3", "4")]),
-            "a,b\n1,2\n3,4\n"
-        );
-    }
-}

@@ -87,13 +87,4 @@ mod tests {
             "{rows:?}"
         );
     }
-
-    #[test]
-    fn the_default_of_the_method_is_listed_too() {
-        let scenario = headroom_scenario::share::read("model=llama-3.1-8b&lora=on").scenario;
-        let rows = rows(&scenario);
-        let first: Vec<_> = rows[0].iter().take(3).map(String::as_str).collect();
-        let bf16 = "bf16 autocast over bf16 weights";
-        assert_eq!(first, ["Precision", bf16, text::CHANGED]);
-    }
 }

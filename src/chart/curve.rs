@@ -70,9 +70,4 @@ mod tests {
         check(Some(80.0), false);
         check(None, false);
     }
-
-    #[test]
-    fn no_points_give_no_chart() {
-        assert_eq!(curve(&[], 4, None, UnitStyle::Binary, SIZE), None);
-    }
 }

@@ -25,21 +25,3 @@ pub fn measured(
     ];
     axis.svg(last, marks, size)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn both_are_drawn() {
-        let steps: Vec<_> = (0..4)
-            .map(|step| (f64::from(step), Bytes::gib(1.0)))
-            .collect();
-        let svg = measured(&steps, Bytes::gib(2.0), UnitStyle::Binary, (640, 240)).unwrap();
-        assert!(svg.contains("line-ghost") && svg.contains("line-main"));
-        assert_eq!(
-            measured(&[], Bytes::gib(2.0), UnitStyle::Binary, (640, 240)),
-            None
-        );
-    }
-}

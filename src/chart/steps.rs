@@ -25,21 +25,3 @@ pub fn steps(
     marks.extend(axis.limit(last));
     axis.svg(last, marks, size)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn both_measures_are_lines_and_the_limit_if_near() {
-        let points =
-            [1.0, 2.0].map(|at| [(Bytes::gib(at), at, false), (Bytes::gib(3.0), at, true)]);
-        let draw = |usable: f64| {
-            let usable = Some(Bytes::gib(usable));
-            steps(points.as_flattened(), usable, UnitStyle::Binary, (640, 240)).unwrap()
-        };
-        assert!(draw(4.0).contains("line-limit") && !draw(80.0).contains("line-limit"));
-        assert!(draw(4.0).contains("line-main") && draw(4.0).contains("line-soft"));
-        assert_eq!(steps(&[], None, UnitStyle::Binary, (640, 240)), None);
-    }
-}

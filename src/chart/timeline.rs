@@ -222,22 +222,6 @@ mod tests {
     }
 
     #[test]
-    fn the_drawing_has_classes_and_no_styles() {
-        let instants = sample::estimate().timeline;
-        let svg = draw(&instants, &[], None).unwrap();
-        assert!(svg.starts_with("<svg") && svg.contains("class=\"line-main\""));
-        assert!(!svg.contains('#') && !svg.contains("style="), "{svg}");
-        for phase in ["Forward", "Backward", "Optimizer"] {
-            assert!(svg.contains(phase));
-        }
-    }
-
-    #[test]
-    fn no_data_gives_no_chart() {
-        assert_eq!(draw(&[], &[], None), None);
-    }
-
-    #[test]
     fn pointer_and_cursor_agree() {
         for count in [1, 7, 300] {
             for instant in 0..count {

@@ -220,22 +220,9 @@ mod table {
 mod tests {
     use super::*;
 
-    fn is_kebab(id: &str) -> bool {
-        id.split('-').all(|part| {
-            !part.is_empty()
-                && part
-                    .bytes()
-                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
-        })
-    }
-
     #[test]
-    fn ids_are_kebab_case_sorted_and_unique() {
+    fn ids_are_sorted_and_unique() {
         assert!(gpus().len() >= 152);
-        for gpu in gpus() {
-            assert!(is_kebab(gpu.id), "{}", gpu.id);
-            assert!(!gpu.name.is_empty() && !gpu.architecture.is_empty());
-        }
         for pair in gpus().windows(2) {
             assert!(pair[0].id < pair[1].id, "{} {}", pair[0].id, pair[1].id);
         }

@@ -146,21 +146,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_kebab_case_sorted_and_unique() {
+    fn ids_are_sorted_and_unique() {
         let published = models()
             .iter()
             .filter(|model| model.category != ModelCategory::Systems);
         assert_eq!(published.count(), 384);
-        for model in models() {
-            let word = |part: &str| {
-                !part.is_empty()
-                    && part
-                        .bytes()
-                        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'.')
-            };
-            assert!(model.id.split('-').all(word), "{}", model.id);
-            assert!(!model.name.is_empty() && !model.arch.is_empty());
-        }
         for pair in models().windows(2) {
             assert!(pair[0].id < pair[1].id, "{} {}", pair[0].id, pair[1].id);
         }
@@ -242,13 +232,6 @@ mod tests {
         check("resnet50", Some("resnet-50"));
         check("gpt", None);
         check("", None);
-    }
-
-    #[test]
-    fn numbers_are_read_back() {
-        let mut bytes: &[u8] = &[0, 0x7f, 0x80, 0x01, 0xff, 0xff, 0x03];
-        let read: Vec<u64> = (0..5).map(|_| number(&mut bytes)).collect();
-        assert_eq!(read, [0, 127, 128, 65_535, 0]);
     }
 
     #[test]

@@ -196,14 +196,6 @@ mod tests {
     }
 
     #[test]
-    fn communicators_add_up_and_one_gpu_has_none() {
-        assert_eq!(nccl(0), Overhead::NONE);
-        assert_eq!(nccl(1).expected, Bytes::mib(540));
-        assert_eq!(nccl(3).expected, Bytes::mib(1340));
-        assert!(nccl(u32::MAX).high > nccl(3).high);
-    }
-
-    #[test]
     fn a_card_without_a_display_loses_nothing_to_the_desktop() {
         assert_eq!(desktop(gpu("h100-sxm5-80gb"), Os::Windows), Overhead::NONE);
         assert!(

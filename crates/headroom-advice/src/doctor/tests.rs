@@ -70,16 +70,16 @@ fn only_other_processes_and_limits_have_high_confidence() {
         Cause::HostMemory,
         0.8..=0.95,
     );
-}
-
-#[test]
-fn a_small_process_is_not_the_cause() {
-    let display = "Process 812 has 90.00 MiB memory in use. ";
-    check(
-        &error(200, 24000, 100, display, 21000, 500),
-        Cause::Capacity,
-        0.0..=0.6,
+    // A process of a display is too small to be the cause.
+    let display = error(
+        200,
+        24000,
+        100,
+        "Process 812 has 90.00 MiB memory in use. ",
+        21000,
+        500,
     );
+    check(&display, Cause::Capacity, 0.0..=0.6);
 }
 
 #[test]

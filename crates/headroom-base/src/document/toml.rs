@@ -65,14 +65,6 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_where() {
-        for (text, line) in [("a = 1\nb = c", "line 2: "), ("a", "line 1: ")] {
-            let error = read(text).unwrap_err();
-            assert!(error.starts_with(line), "{text}: {error}");
-        }
-    }
-
-    #[test]
     fn nesting_is_bounded() {
         for deep in ["a = [", "a = {b = "] {
             assert!(read(&deep.replacen(&deep[4..], &deep[4..].repeat(50_000), 1)).is_err());

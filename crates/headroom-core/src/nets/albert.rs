@@ -147,17 +147,12 @@ impl Albert {
 
 #[cfg(test)]
 mod tests {
-    use crate::nets::recorded::{Case, check, training};
+    use crate::nets::recorded::{Case, check, sizes, training};
     use headroom_scenario::{Optimizer, Precision};
 
     #[test]
     fn one_layer_is_run_again_and_again() {
-        let sizes = [
-            ("hidden", 768),
-            ("layers", 4),
-            ("heads", 12),
-            ("vocab", 8000),
-        ];
+        let sizes = sizes("hidden=768 layers=4 heads=12 vocab=8000");
         let bf16 = training(Precision::Bf16, Optimizer::Sgd);
         let case = Case::new("albert", &sizes).batch(2, 512).trained(&bf16);
         check(&case, 281_159_168);

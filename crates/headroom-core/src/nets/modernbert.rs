@@ -191,18 +191,12 @@ impl ModernBert {
 
 #[cfg(test)]
 mod tests {
-    use crate::nets::recorded::{Case, check, training};
+    use crate::nets::recorded::{Case, check, sizes, training};
     use headroom_scenario::{Optimizer, Precision};
 
     #[test]
     fn every_third_layer_attends_globally() {
-        let sizes = [
-            ("hidden", 768),
-            ("layers", 7),
-            ("heads", 12),
-            ("ffn", 1152),
-            ("vocab", 8000),
-        ];
+        let sizes = sizes("hidden=768 layers=7 heads=12 ffn=1152 vocab=8000");
         let case = Case::new("modernbert", &sizes).batch(2, 512);
         let bf16 = training(Precision::Bf16, Optimizer::Sgd);
         check(&case.clone().trained(&bf16), 370_984_960);

@@ -21,6 +21,17 @@ pub(crate) struct Case {
     tolerance: u64,
 }
 
+/// Sizes by their names, such as "layers=2 hidden=64".
+pub fn sizes(text: &str) -> Vec<(&str, u64)> {
+    let size = |word: &str| -> Option<_> {
+        let (name, size) = word.split_once('=')?;
+        Some((name, size.parse().ok()?))
+    };
+    text.split(' ')
+        .map(|word| size(word).expect(word))
+        .collect()
+}
+
 impl Case {
     /// Two steps of a model with these sizes, to the byte.
     pub(crate) fn new(architecture: &str, sizes: &[(&str, u64)]) -> Self {

@@ -1,6 +1,6 @@
 //! Peaks of models outside the decoder family, next to those of the libraries over three steps.
 
-use super::recorded::{Case, check, training};
+use super::recorded::{Case, check, sizes, training};
 use headroom_scenario::{Attention, Checkpointing, Lora, Optimizer, Precision, Training};
 
 /// A model over three steps.
@@ -11,58 +11,36 @@ fn case(architecture: &str, sizes: &[(&str, u64)], batch: (u64, u64), training: 
         .three_steps()
 }
 
-const DEBERTA: [(&str, u64); 6] = [
-    ("layers", 3),
-    ("hidden", 256),
-    ("heads", 4),
-    ("ffn", 1024),
-    ("vocab", 4000),
-    ("buckets", 64),
-];
+const DEBERTA: &str = "layers=3 hidden=256 heads=4 ffn=1024 vocab=4000 buckets=64";
 
 #[test]
 fn content_and_positions_attend_to_each_other() {
     let plain = training(Precision::Bf16, Optimizer::Sgd);
-    check(&case("deberta", &DEBERTA, (4, 256), &plain), 109_641_216);
+    check(
+        &case("deberta", &sizes(DEBERTA), (4, 256), &plain),
+        109_641_216,
+    );
     let checkpointed = Training {
         checkpointing: Checkpointing::Layers,
         ..training(Precision::AmpBf16, Optimizer::AdamW)
     };
     check(
-        &case("deberta", &DEBERTA, (4, 256), &checkpointed),
+        &case("deberta", &sizes(DEBERTA), (4, 256), &checkpointed),
         96_514_560,
     );
 }
 
 #[test]
 fn two_towers_without_class_tokens() {
-    let sizes = [
-        ("v_layers", 3),
-        ("v_hidden", 128),
-        ("v_heads", 4),
-        ("v_ffn", 512),
-        ("t_layers", 3),
-        ("t_hidden", 128),
-        ("t_heads", 4),
-        ("t_ffn", 512),
-        ("img", 224),
-        ("patch", 16),
-        ("vocab", 1000),
-        ("ctx", 64),
-        ("proj", 128),
-    ];
+    let sizes = sizes(
+        "v_layers=3 v_hidden=128 v_heads=4 v_ffn=512 t_layers=3 t_hidden=128 t_heads=4 t_ffn=512 \
+         img=224 patch=16 vocab=1000 ctx=64 proj=128",
+    );
     let plain = training(Precision::Bf16, Optimizer::Sgd);
     check(&case("siglip", &sizes, (8, 0), &plain), 42_535_424);
 }
 
-const T5_BASE: [(&str, u64); 6] = [
-    ("layers", 12),
-    ("hidden", 768),
-    ("heads", 12),
-    ("ffn", 3072),
-    ("vocab", 32_128),
-    ("head_dim", 64),
-];
+const T5_BASE: &str = "layers=12 hidden=768 heads=12 ffn=3072 vocab=32128 head_dim=64";
 
 #[test]
 fn the_adafactor_of_transformers_reduces_full_tables() {
@@ -71,21 +49,14 @@ fn the_adafactor_of_transformers_reduces_full_tables() {
         ..training(Precision::Bf16, Optimizer::AdafactorHf)
     };
     check(
-        &case("t5", &T5_BASE, (16, 256), &checkpointed),
+        &case("t5", &sizes(T5_BASE), (16, 256), &checkpointed),
         1_303_075_328,
     );
 }
 
 #[test]
 fn kept_outputs_hold_the_cache() {
-    let sizes = [
-        ("layers", 3),
-        ("hidden", 1024),
-        ("heads", 16),
-        ("ffn", 4096),
-        ("vocab", 32_128),
-        ("head_dim", 64),
-    ];
+    let sizes = sizes("layers=3 hidden=1024 heads=16 ffn=4096 vocab=32128 head_dim=64");
     let kept = Training {
         use_cache: true,
         keep_outputs: true,
@@ -97,13 +68,7 @@ fn kept_outputs_hold_the_cache() {
 
 #[test]
 fn gradients_of_parameters_outside_muon_stay() {
-    let sizes = [
-        ("hidden", 768),
-        ("layers", 12),
-        ("heads", 12),
-        ("vocab", 50_257),
-        ("ctx", 1024),
-    ];
+    let sizes = sizes("hidden=768 layers=12 heads=12 vocab=50257 ctx=1024");
     let frozen = Training {
         freeze: ["wte", "wpe", "bias", "ln_"].map(String::from).to_vec(),
         ..training(Precision::Fp32, Optimizer::Muon)
@@ -113,21 +78,10 @@ fn gradients_of_parameters_outside_muon_stay() {
 
 #[test]
 fn checkpointed_inputs_ask_for_gradients_though_all_below_is_frozen() {
-    let sizes = [
-        ("v_hidden", 768),
-        ("v_layers", 12),
-        ("v_heads", 12),
-        ("v_ffn", 3072),
-        ("img", 224),
-        ("patch", 32),
-        ("t_hidden", 512),
-        ("t_layers", 12),
-        ("t_heads", 8),
-        ("t_ffn", 2048),
-        ("vocab", 49_408),
-        ("ctx", 77),
-        ("proj", 512),
-    ];
+    let sizes = sizes(
+        "v_hidden=768 v_layers=12 v_heads=12 v_ffn=3072 img=224 patch=32 t_hidden=512 t_layers=12 \
+         t_heads=8 t_ffn=2048 vocab=49408 ctx=77 proj=512",
+    );
     let projections = Training {
         train_only: vec!["projection".to_string()],
         checkpointing: Checkpointing::Layers,
@@ -148,15 +102,7 @@ fn an_adapter_drops_whatever_the_model_does() {
         "up_proj",
         "down_proj",
     ];
-    let sizes = [
-        ("hidden", 4096),
-        ("layers", 3),
-        ("heads", 32),
-        ("kv", 8),
-        ("ffn", 14_336),
-        ("vocab", 32_000),
-        ("head_dim", 128),
-    ];
+    let sizes = sizes("hidden=4096 layers=3 heads=32 kv=8 ffn=14336 vocab=32000 head_dim=128");
     let adapted = Training {
         dropout: false,
         accumulation: 2,
@@ -169,13 +115,7 @@ fn an_adapter_drops_whatever_the_model_does() {
         ..training(Precision::Fp16, Optimizer::AdamW)
     };
     check(&case("mistral", &sizes, (4, 1024), &adapted), 7_494_071_296);
-    let gpt2 = [
-        ("hidden", 768),
-        ("layers", 2),
-        ("heads", 12),
-        ("vocab", 50_257),
-        ("ctx", 1024),
-    ];
+    let gpt2 = sizes("hidden=768 layers=2 heads=12 vocab=50257 ctx=1024");
     let head = Training {
         accumulation: 3,
         checkpointing: Checkpointing::Layers,
@@ -193,14 +133,7 @@ fn an_adapter_drops_whatever_the_model_does() {
 
 #[test]
 fn masked_tokens_are_told_from_replaced_ones() {
-    let small = [
-        ("layers", 3),
-        ("hidden", 256),
-        ("embedding", 128),
-        ("heads", 4),
-        ("ffn", 1024),
-        ("vocab", 30_522),
-    ];
+    let small = sizes("layers=3 hidden=256 embedding=128 heads=4 ffn=1024 vocab=30522");
     let checkpointed = Training {
         checkpointing: Checkpointing::Layers,
         ..training(Precision::AmpBf16, Optimizer::AdamW)
@@ -237,13 +170,7 @@ fn further_models_of_transformers_and_timm() {
         }
     };
     let base = [("hidden", 768), ("heads", 12), ("ffn", 3072)];
-    let large = [
-        ("hidden", 1024),
-        ("heads", 16),
-        ("ffn", 2730),
-        ("img", 448),
-        ("patch", 14),
-    ];
+    let large = sizes("hidden=1024 heads=16 ffn=2730 img=448 patch=14");
     let beit = [(3, &plain, 136_656_896), (5, &checkpointed, 740_979_200)];
     check_all("beit", &base, 4, 0, &beit);
     let eva = [(3, &plain, 405_788_672), (5, &checkpointed, 1_318_990_848)];
@@ -258,13 +185,7 @@ fn further_models_of_transformers_and_timm() {
     let mpnet = [(3, &plain, 289_276_416), (3, &mixed, 670_134_784)];
     let words = [&base[..], &[("vocab", 8000)]].concat();
     check_all("mpnet", &words, 4, 256, &mpnet);
-    let pair = [
-        ("hidden", 512),
-        ("heads", 8),
-        ("ffn", 2048),
-        ("vocab", 8000),
-        ("ctx", 512),
-    ];
+    let pair = sizes("hidden=512 heads=8 ffn=2048 vocab=8000 ctx=512");
     let marian = [(2, &wide, 232_088_064), (3, &checkpointed, 525_444_608)];
     check_all("marian", &pair, 4, 256, &marian);
     let mbart = [(2, &plain, 120_075_264), (3, &checkpointed, 533_956_096)];

@@ -17,15 +17,3 @@ pub(crate) fn one_by_one(micro_batches: usize) -> impl Iterator<Item = MicroBatc
         ]
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_micro_batch_finishes_before_the_next() {
-        use MicroBatchPass::{Backward, Forward};
-        let turns: Vec<MicroBatchPass> = one_by_one(2).collect();
-        assert_eq!(turns, [Forward(0), Backward(0), Forward(1), Backward(1)]);
-    }
-}

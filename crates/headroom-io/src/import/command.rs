@@ -274,35 +274,9 @@ mod tests {
             }
         }
         check(
-            "PYTORCH_CUDA_ALLOC_CONF='expandable_segments:True' NPROC_PER_NODE=2 CUDA_VISIBLE_DEVICES=0,1 \\\nswift sft \\\n \
-             --model Qwen/Qwen2.5-7B-Instruct --dataset 'a#500' 'b' --torch_dtype bfloat16 \\\n \
-             --per_device_train_batch_size 1 --gradient_accumulation_steps 16 --max_length 2048 --deepspeed zero2",
-            &[
-                ("model", "qwen2.5-7b"),
-                ("trainer", "ms-swift"),
-                ("gpus", "2"),
-                ("par", "zero2"),
-                ("expandable", "on"),
-                ("mb", "1"),
-                ("accum", "16"),
-                ("seq", "2048"),
-                ("precision", "amp-bf16-on-bf16"),
-                ("ckpt", "layers"),
-                ("lora_rank", "8"),
-                (
-                    "lora_targets",
-                    "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj",
-                ),
-            ],
-        );
-        check(
             "nproc_per_node=2\nNPROC_PER_NODE=$nproc_per_node torchrun swift/cli/sft.py --model Qwen/Qwen2.5-7B-Instruct \
              --gradient_accumulation_steps $(expr 16 / $nproc_per_node) --tuner_type full",
             &[("gpus", "2"), ("accum", "8"), ("mb", "1"), ("lora", "off")],
-        );
-        check(
-            "NPROC_PER_NODE=2 swift rlhf --rlhf_type dpo --model Qwen/Qwen2.5-7B-Instruct --deepspeed zero3",
-            &[("task", "dpo"), ("par", "zero3")],
         );
         check(
             "swift rlhf --rlhf_type dpo --model Qwen/Qwen2.5-7B-Instruct --tuner_type full",

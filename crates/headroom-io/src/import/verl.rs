@@ -295,28 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_read_as_their_configuration() {
-        check(
-            "response=$((1024 * 4))\npython3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.max_prompt_length=512 \
-             data.max_response_length=${response} actor_rollout_ref.model.path=Qwen/Qwen2-7B-Instruct \\\n \
-             actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2 actor_rollout_ref.model.lora_rank=64 \
-             actor_rollout_ref.rollout.n=5 trainer.n_gpus_per_node=4 trainer.nnodes=2 $@",
-            &[
-                ("model", "qwen2-7b"),
-                ("seq", "4608"),
-                ("mb", "2"),
-                ("gpus", "8"),
-                ("nodes", "2"),
-                ("par", "fsdp1"),
-                ("precision", "amp-bf16"),
-                ("ckpt", "layers"),
-                ("lora_rank", "64"),
-                (
-                    "lora_targets",
-                    "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj",
-                ),
-            ],
-        );
+    fn supervised_fine_tuning_is_read_too() {
         check(
             "torchrun --nproc_per_node=2 -m verl.trainer.fsdp_sft_trainer data.micro_batch_size_per_gpu=8 +data.max_length=2048 \
              model.partial_pretrain=Qwen/Qwen2.5-0.5B-Instruct model.enable_gradient_checkpointing=False",

@@ -41,6 +41,7 @@ mod tests {
             }
             let scenario = preset.scenario();
             assert_eq!(scenario.check(), vec![], "{}", preset.id);
+            assert_eq!(scenario.warnings(), vec![], "{}", preset.id);
         }
     }
 }

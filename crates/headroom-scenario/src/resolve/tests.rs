@@ -37,14 +37,6 @@ fn the_order_in_which_a_draft_is_filled_does_not_matter() {
 }
 
 #[test]
-fn the_width_of_a_prompts_network_is_in_a_link() {
-    let link = "v=1&data=1&prompt_tokens=20&prompt_hidden=512";
-    let opened = share::read(link);
-    assert_eq!(opened.scenario.training.prompt_hidden, 512);
-    assert_eq!(share::write(&opened.scenario), link);
-}
-
-#[test]
 fn every_trainer_is_in_the_catalogue() {
     for trainer in Trainer::ALL {
         assert!(catalog::stack(trainer.id()).is_some(), "{}", trainer.id());

@@ -194,13 +194,11 @@ mod tests {
     }
 
     #[test]
-    fn knobs_are_described_and_their_patches_exist() {
+    fn what_knobs_name_is_in_their_patches() {
         install();
         for guide in all() {
             assert!(presets::find(guide.preset).is_some(), "{}", guide.preset);
             for knob in guide.knobs() {
-                let sentence = knob.note.ends_with('.') && !knob.source.is_empty();
-                assert!(sentence, "{}", knob.flag);
                 let needs = knob.wiring == Wiring::NeedsPatch;
                 assert!(
                     !needs || !knob.patched.is_empty(),

@@ -110,11 +110,11 @@ fn the_tables_are_the_programs() {
         let (table, after) = rest.split_once(end).unwrap();
         if std::env::var_os("UPDATE_DOCS").is_some() {
             let text = format!("{before}{begin}{note}-->\n{expected}{end}{after}");
-            std::fs::write(PATH, text).unwrap();
+            std::fs::write(headroom_testing::root().join(PATH), text).unwrap();
         } else {
             assert_eq!(
                 table, expected,
-                "write it anew: UPDATE_DOCS=1 cargo test --test docs"
+                "write it anew: UPDATE_DOCS=1 cargo test -p headroom --test it docs"
             );
         }
     }

@@ -1,8 +1,6 @@
-//! What comes from a link, a file or a paste: bounded work, no panic, whatever it asks for. `HEADROOM_CASES` says how many of
-//! those that are made up are tried.
+//! What comes from a link, a file or a paste: bounded work, no panic, whatever it asks for.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
 
 use headroom_advice::doctor::{Findings, diagnose};
 use headroom_base::units::Bytes;
@@ -11,8 +9,7 @@ use headroom_core::allocator::{Card, Request, Settings, replay, smallest_card};
 use headroom_core::estimate::{Unsupported, quick_peak};
 use headroom_io::import::{self, snapshot::Snapshot};
 use headroom_scenario::share;
-use headroom_scenario::{Scenario, presets, settings};
-use headroom_testing::cases;
+use headroom_scenario::{Scenario, settings};
 
 #[test]
 fn a_short_text_cannot_ask_for_endless_work() {
@@ -34,49 +31,26 @@ fn a_short_text_cannot_ask_for_endless_work() {
     check("v=1&model=peptrm&accum=1000&dims=supervision_steps=400");
 }
 
-/// The shortest of a few readings: whatever else the machine does only adds.
-fn reading(text: &str) -> Duration {
-    let read = || {
-        let start = Instant::now();
-        if let Some(findings) = Findings::parse(text) {
-            let diagnosis = diagnose(&findings, None);
-            assert!((0.0..=1.0).contains(&diagnosis.confidence));
-        }
-        start.elapsed()
-    };
-    (0..3).map(|_| read()).fold(Duration::MAX, Duration::min)
-}
-
+/// Work that grows with the square of these lengths would take hours.
 #[test]
 fn long_pastes_are_read_in_linear_time() {
-    let keys = |count: usize| {
-        let keys: Vec<String> = (0..count).map(|key| format!("\"k{key}\":1")).collect();
-        format!("{{\"peak_allocated\":1,\"step\":1,{}}}", keys.join(","))
-    };
-    let steps = |count: usize| {
-        let line = |step| {
-            format!("{{\"step\":{step},\"peak_allocated\":9,\"allocated\":{step},\"reserved\":9}}")
-        };
-        (0..count).map(line).collect::<Vec<_>>().join("\n")
-    };
-    let ranks = |count: usize| {
-        let line = |rank| format!("[rank{rank}]: out of memory. Tried to allocate 2.00 MiB.");
+    let lines = |count: usize, line: &dyn Fn(usize) -> String| {
         (0..count).rev().map(line).collect::<Vec<_>>().join("\n")
     };
-    let making: [(&str, &dyn Fn(usize) -> String); 5] = [
-        ("keys", &|times| keys(20_000 * times)),
-        ("steps", &|times| steps(3_000 * times)),
-        ("ranks", &|times| ranks(2_000 * times)),
-        ("processes", &|times| {
-            "Process 1 has ".repeat(12_000 * times)
+    let keys: Vec<String> = (0..400_000).map(|key| format!("\"k{key}\":1")).collect();
+    for text in [
+        format!("{{\"peak_allocated\":1,\"step\":1,{}}}", keys.join(",")),
+        lines(60_000, &|step| {
+            format!("{{\"step\":{step},\"peak_allocated\":9,\"allocated\":{step},\"reserved\":9}}")
         }),
-        ("bars", &|times| "1/1 [".repeat(20_000 * times)),
-    ];
-    for (name, make) in making {
-        let (once, eight_times) = (reading(&make(1)), reading(&make(8)));
-        // Eight times as much of what grows with the square is 64 times as long; caches and other tests may triple what is linear.
-        let most = once * 32 + Duration::from_millis(20);
-        assert!(eight_times < most, "{name}: {once:?} {eight_times:?}");
+        lines(40_000, &|rank| {
+            format!("[rank{rank}]: out of memory. Tried to allocate 2.00 MiB.")
+        }),
+        "Process 1 has ".repeat(250_000),
+        "1/1 [".repeat(400_000),
+    ] {
+        let diagnosis = diagnose(&Findings::parse(&text).unwrap_or_default(), None);
+        assert!((0.0..=1.0).contains(&diagnosis.confidence));
     }
 }
 
@@ -134,70 +108,6 @@ fn no_size_of_any_network_overflows() {
             threads.spawn(move || part.iter().for_each(|model| every_size(model)));
         }
     });
-}
-
-/// How many are tried of what there is without end: `HEADROOM_CASES` says, where it is set.
-/// Presets' links, each changed at a few places, read and written again; the longest that one took.
-fn mutate_links(count: usize, seed: u64) -> Duration {
-    const LETTERS: &[u8] = b"&=,:;+-.%#0189eEvmxyz_[]{}\"' \xc3\xa9";
-    headroom_systems::install();
-    let links: Vec<String> = presets::all()
-        .iter()
-        .map(|preset| share::write(&preset.scenario()))
-        .collect();
-    let mut state = 0x2545_f491_4f6c_dd1d_u64 ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mut below = |most: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state % most.max(1) as u64) as usize
-    };
-    let mut longest = Duration::ZERO;
-    for _ in 0..count {
-        let mut bytes = links[below(links.len())].clone().into_bytes();
-        for _ in 0..=below(6) {
-            let at = below(bytes.len());
-            let letter = LETTERS[below(LETTERS.len())];
-            match below(4) {
-                0 => bytes[at] = letter,
-                1 => bytes.insert(at, letter),
-                2 => bytes.truncate(at + 1),
-                _ => {
-                    let piece = bytes[at..(at + 1 + below(20)).min(bytes.len())].to_vec();
-                    let to = below(bytes.len());
-                    bytes.splice(to..to, piece);
-                }
-            }
-        }
-        let link = String::from_utf8_lossy(&bytes);
-        let start = Instant::now();
-        let scenario = share::read(&link).scenario;
-        longest = longest.max(start.elapsed());
-        // What was understood is a scenario with a link of its own.
-        let again = share::read(&share::write(&scenario));
-        assert_eq!(again.scenario, scenario, "{link}");
-    }
-    longest
-}
-
-#[test]
-fn mutated_links_are_read_or_refused() {
-    let each = cases(6_000).div_ceil(2);
-    let longest = std::thread::scope(|threads| {
-        let all = [0, 1].map(|seed| threads.spawn(move || mutate_links(each, seed)));
-        all.map(|thread| thread.join().unwrap()).into_iter().max()
-    });
-    // A link is read in microseconds; what else the machine does may take its turn in between.
-    assert!(longest < Some(Duration::from_millis(250)), "{longest:?}");
-}
-
-#[test]
-fn links_of_unknown_keys_name_a_few_and_count_the_rest() {
-    let keys: Vec<String> = (0..1_500).map(|key| format!("k{key}=1")).collect();
-    let problems = share::read(&format!("v=1&{}", keys.join("&"))).problems;
-    assert!(problems.len() <= 20, "{}", problems.len());
-    let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    assert!(all.join(" ").contains("14"), "{all:?}");
 }
 
 #[test]

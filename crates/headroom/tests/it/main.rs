@@ -12,6 +12,8 @@ mod imports;
 mod laws;
 mod links;
 mod moves;
+mod networks;
+mod presets;
 mod snapshots;
 mod strategy;
 mod systems;

@@ -2,12 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
-use std::collections::BTreeMap;
 use headroom_base::units::Bytes;
 use headroom_core::estimate::{Category, Estimate, Phase, estimate, quick_peak};
 use headroom_scenario::network::{Network, SAMPLES};
 use headroom_scenario::{Scenario, settings};
 use headroom_testing::Dice;
+use std::collections::BTreeMap;
 
 #[test]
 fn broken_text_is_answered_or_refused() {
@@ -25,6 +25,7 @@ fn broken_text_is_answered_or_refused() {
         let Ok(network) = Network::parse(&String::from_utf8_lossy(&bytes)) else {
             continue;
         };
+        assert_eq!(Network::parse(&network.text()).unwrap(), network);
         let Ok(plan) = network.plan(&BTreeMap::default(), 1 + dice.below(4), 8) else {
             continue;
         };

@@ -1,3 +1,7 @@
+//! Every preset runs on its GPU.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 use headroom_core::estimate::estimate;
 use headroom_scenario::presets;
 

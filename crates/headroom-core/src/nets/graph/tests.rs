@@ -1,8 +1,8 @@
 use std::rc::Rc;
-use std::time::{Duration, Instant};
 
 use super::{Graph, Net, net, read, shipped};
 use crate::allocator::Settings;
+use crate::allocator::counting::take_asked;
 use crate::estimate::Peaks;
 use crate::nets::{self, Sizes};
 use crate::step::{RunPlan, run};
@@ -18,13 +18,13 @@ const LASTING: &str = include_str!("fixtures/lasting.json");
 /// the host.
 const CELLS: &str = include_str!("fixtures/cells.json");
 
-fn peak(graph: Graph, batch: u64, length: u64, precision: Precision) -> Option<u64> {
+fn peak(graph: impl Into<Rc<Graph>>, batch: u64, length: u64, precision: Precision) -> Option<u64> {
     let training = Training {
         precision,
         checkpointing: Checkpointing::None,
         ..Training::default()
     };
-    peak_of(net(Rc::new(graph)), batch, length, training)
+    peak_of(net(graph.into()), batch, length, training)
 }
 
 fn peak_of(net: Box<dyn Net>, batch: u64, length: u64, training: Training) -> Option<u64> {
@@ -75,200 +75,67 @@ fn a_recorded_model_has_the_peak_of_the_real_one() {
     check(CELLS, 64, 512, Precision::Bf16, 215_478_272);
 }
 
-/// A shipped graph's peaks in fp32, under autocast and in bf16, as far as they are given, to such a part of them.
-#[track_caller]
-fn takes(id: &str, [batch, length]: [u64; 2], expected: &[u64], part: u64) {
-    let precisions = [Precision::Fp32, Precision::AmpBf16, Precision::Bf16];
-    for (precision, &expected) in precisions.into_iter().zip(expected) {
-        let training = Training {
-            precision,
-            checkpointing: Checkpointing::None,
-            ..Training::default()
-        };
-        let peak = peak_of(net(shipped(id).unwrap()), batch, length, training).unwrap();
-        assert!(
-            peak.abs_diff(expected) <= expected / part,
-            "{id}: {peak} {expected}"
-        );
-    }
-}
-
 /// Peaks of PyTorch 2.15 on a bookkeeping GPU with timm 1.0, torchvision 0.29, transformers 5.23 and diffusers 0.42, at sizes that
-/// were not recorded or that were.
-#[test]
-fn shipped_graphs_take_what_the_real_models_take() {
-    #[track_caller]
-    fn check(id: &str, batch: u64, length: u64, expected: [u64; 3]) {
-        takes(id, [batch, length], &expected, 60);
-    }
-    check(
-        "densenet-121",
-        4,
-        224,
-        [641_038_336, 395_299_328, 327_082_496],
-    );
-    check(
-        "densenet-121",
-        16,
-        160,
-        [1_189_265_920, 674_578_432, 604_704_768],
-    );
-    check(
-        "inception-v3",
-        8,
-        299,
-        [1_119_477_248, 789_657_088, 581_404_672],
-    );
-    check(
-        "maxvit-t",
-        4,
-        224,
-        [1_633_980_416, 1_104_188_928, 820_001_280],
-    );
-    check(
-        "xlnet-base-cased",
-        8,
-        384,
-        [6_501_776_384, 5_440_749_056, 3_583_649_792],
-    );
-    check(
-        "longformer-base-4096",
-        2,
-        2048,
-        [10_865_850_880, 8_336_409_600, 6_260_456_448],
-    );
-    check(
-        "patchtst-etth1",
-        64,
-        512,
-        [614_642_176, 409_800_192, 342_980_608],
-    );
-    check(
-        "mamba2-130m",
-        2,
-        2048,
-        [27_119_724_544, 20_066_179_072, 25_232_778_752],
-    );
-    check(
-        "schnet-128-3",
-        32,
-        20,
-        [113_393_664, 97_496_064, 60_125_184],
-    );
-    check(
-        "segformer-b0",
-        4,
-        384,
-        [1_799_191_552, 1_528_379_392, 908_147_200],
-    );
-    check(
-        "faster-rcnn-r50-fpn",
-        2,
-        640,
-        [2_346_296_320, 1_568_249_856, 1_198_245_888],
-    );
-    check(
-        "pixart-sigma-xl-2-1024",
-        2,
-        128,
-        [32_231_832_064, 24_402_365_440, 16_209_111_040],
-    );
-    check(
-        "sd-vae-kl-f8",
-        1,
-        512,
-        [10_313_679_360, 9_029_058_560, 5_166_355_968],
-    );
-}
+/// were not recorded or that were. Columns: the model, its batch and length, what part of the peak the prediction may be off, and
+/// peaks in fp32, under autocast and in bf16.
+const SHIPPED: &str = "
+    densenet-121                 4    224   60     641038336     395299328     327082496
+    densenet-121                16    160   60    1189265920     674578432     604704768
+    inception-v3                 8    299   60    1119477248     789657088     581404672
+    maxvit-t                     4    224   60    1633980416    1104188928     820001280
+    xlnet-base-cased             8    384   60    6501776384    5440749056    3583649792
+    longformer-base-4096         2   2048   60   10865850880    8336409600    6260456448
+    patchtst-etth1              64    512   60     614642176     409800192     342980608
+    mamba2-130m                  2   2048   60   27119724544   20066179072   25232778752
+    schnet-128-3                32     20   60     113393664      97496064      60125184
+    segformer-b0                 4    384   60    1799191552    1528379392     908147200
+    faster-rcnn-r50-fpn          2    640   60    2346296320    1568249856    1198245888
+    pixart-sigma-xl-2-1024       2    128   60   32231832064   24402365440   16209111040
+    sd-vae-kl-f8                 1    512   60   10313679360    9029058560    5166355968
+    layoutlm-base-uncased        4    512  200    2660093440    2429453824
+    layoutlmv3-base              4    256  200    4306263040    3904677376
+    wav2vec2-base                4 160000  200    3845118464    3206658560
+    hubert-base-ls960            4 160000  200    3845118464    3195630080
+    wavlm-base                   4 160000  200    5423592960    4333313024
+    beit-base-p16-224-hf         4    224  200    1740925440    1738097152
+    swin-tiny-hf                 2    224  200     628873216     581164032
+    mask2former-swin-tiny        4    384  200    4676068864    3916964864
+    evoformer-48                 1    256  200    8654122496    7109281280
+    qwen3-next-80b-a3b           2   1024  200 1593498483712 1593498483712
+    nequip-l1-32                 2     48  200     214146048     122838528
+    nequip-l2-32                 8     20  200     541398528     299960320
+    resnet-50-hf                 4    256  200     819259392     637710848
+    convnext-tiny-hf             2    224  200     641445376     579214848
+    rwkv-4-169m                  4   1024  200    8519644160    7903044096
+    phi-3.5-moe                  2    512  200  837473571328  837473571328
+    llama-3.2-11b-vision         2    512  200  213538656768  213682120192
+    depth-anything-small         4    518 1000    3109547008    2043652608
+    dpt-large                    2    384 1000    6897512448    6883491840
+    owlv2-base-patch16-ensemble  3    960 1000   10572488704    7590204416
+    lfm2-1.2b                    3   1024 1000   27968657408   25841973248
+    trocr-base                   3    128 1000    6746068992    6751492608
+    clap-htsat-unfused           3    128 1000    3091468288    3099332608
+    blip2-opt-2.7b               3    128 1000   76048119296   75875742208
+    yolos-tiny                   2    512 1000     439002112     323611136
+    siglip2-base-naflex          2    256 1000    7520156160    7516879360
+    speecht5-tts                 2    256 1000    2927362048    2921201664
+";
 
-/// The same in fp32 and under autocast, within half a percent.
 #[test]
-fn shipped_graphs_of_transformers_and_of_atoms_take_what_the_real_models_take() {
-    #[track_caller]
-    fn check(id: &str, batch: u64, length: u64, expected: [u64; 2]) {
-        takes(id, [batch, length], &expected, 200);
+fn shipped_graphs_reach_the_peaks_of_the_real_models() {
+    let precisions = [Precision::Fp32, Precision::AmpBf16, Precision::Bf16];
+    for line in SHIPPED.trim().lines() {
+        let mut words = line.split_whitespace();
+        let id = words.next().unwrap();
+        let numbers: Vec<u64> = words.map(|word| word.parse().unwrap()).collect();
+        let [batch, length, part, ref peaks @ ..] = numbers[..] else {
+            panic!("{line}")
+        };
+        for (precision, &expected) in precisions.into_iter().zip(peaks) {
+            let peak = peak(shipped(id).unwrap(), batch, length, precision).unwrap();
+            assert!(peak.abs_diff(expected) <= expected / part, "{line}: {peak}");
+        }
     }
-    check(
-        "layoutlm-base-uncased",
-        4,
-        512,
-        [2_660_093_440, 2_429_453_824],
-    );
-    check("layoutlmv3-base", 4, 256, [4_306_263_040, 3_904_677_376]);
-    check("wav2vec2-base", 4, 160_000, [3_845_118_464, 3_206_658_560]);
-    check(
-        "hubert-base-ls960",
-        4,
-        160_000,
-        [3_845_118_464, 3_195_630_080],
-    );
-    check("wavlm-base", 4, 160_000, [5_423_592_960, 4_333_313_024]);
-    check(
-        "beit-base-p16-224-hf",
-        4,
-        224,
-        [1_740_925_440, 1_738_097_152],
-    );
-    check("swin-tiny-hf", 2, 224, [628_873_216, 581_164_032]);
-    check(
-        "mask2former-swin-tiny",
-        4,
-        384,
-        [4_676_068_864, 3_916_964_864],
-    );
-    check("evoformer-48", 1, 256, [8_654_122_496, 7_109_281_280]);
-    check(
-        "qwen3-next-80b-a3b",
-        2,
-        1024,
-        [1_593_498_483_712, 1_593_498_483_712],
-    );
-    check("nequip-l1-32", 2, 48, [214_146_048, 122_838_528]);
-    check("nequip-l2-32", 8, 20, [541_398_528, 299_960_320]);
-    check("resnet-50-hf", 4, 256, [819_259_392, 637_710_848]);
-    check("convnext-tiny-hf", 2, 224, [641_445_376, 579_214_848]);
-    check("rwkv-4-169m", 4, 1024, [8_519_644_160, 7_903_044_096]);
-    check("phi-3.5-moe", 2, 512, [837_473_571_328, 837_473_571_328]);
-    check(
-        "llama-3.2-11b-vision",
-        2,
-        512,
-        [213_538_656_768, 213_682_120_192],
-    );
-}
-
-/// Models that see, hear and read, in fp32 and under autocast, within a thousandth.
-#[test]
-fn shipped_graphs_of_pictures_and_speech_take_what_the_real_models_take() {
-    #[track_caller]
-    fn check(id: &str, batch: u64, length: u64, expected: [u64; 2]) {
-        takes(id, [batch, length], &expected, 1000);
-    }
-    check(
-        "depth-anything-small",
-        4,
-        518,
-        [3_109_547_008, 2_043_652_608],
-    );
-    check("dpt-large", 2, 384, [6_897_512_448, 6_883_491_840]);
-    check(
-        "owlv2-base-patch16-ensemble",
-        3,
-        960,
-        [10_572_488_704, 7_590_204_416],
-    );
-    check("lfm2-1.2b", 3, 1024, [27_968_657_408, 25_841_973_248]);
-    check("trocr-base", 3, 128, [6_746_068_992, 6_751_492_608]);
-    check("clap-htsat-unfused", 3, 128, [3_091_468_288, 3_099_332_608]);
-    check("blip2-opt-2.7b", 3, 128, [76_048_119_296, 75_875_742_208]);
-    check("yolos-tiny", 2, 512, [439_002_112, 323_611_136]);
-    check(
-        "siglip2-base-naflex",
-        2,
-        256,
-        [7_520_156_160, 7_516_879_360],
-    );
-    check("speecht5-tts", 2, 256, [2_927_362_048, 2_921_201_664]);
 }
 
 /// Equal layers are written once.
@@ -454,7 +321,7 @@ fn programs_together_have_a_limit() {
     assert!(read(&half(file(7))).is_err());
 }
 
-/// Files that someone altered: refused, or run in bounded time; never a panic. `HEADROOM_ALTERED=100000` tries so many.
+/// Files that someone altered: refused, or run with bounded work; never a panic. `HEADROOM_ALTERED=100000` tries so many.
 #[test]
 fn altered_files_do_no_harm() {
     let mut random: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -504,15 +371,13 @@ fn altered_files_do_no_harm() {
             };
             text.replace_range(at..end, pieces[piece]);
         }
-        let start = Instant::now();
+        take_asked();
         if let Ok(graph) = read(&text) {
             ran += usize::from(peak(graph, 4, 64, Precision::Fp32).is_some());
         }
-        let took = start.elapsed();
-        assert!(took < LONGEST, "{n} took {took:?}");
+        // A memory request for each tensor that the run made.
+        let requests = take_asked();
+        assert!(requests < 2_000_000, "{n}: {requests} requests");
     }
     assert!(ran > 10, "{ran}");
 }
-
-/// The longest that a file may keep a machine that is busy with other tests.
-const LONGEST: Duration = Duration::from_secs(2);

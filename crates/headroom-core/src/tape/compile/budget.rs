@@ -128,17 +128,10 @@ mod tests {
     }
 
     #[test]
-    fn the_full_budget_keeps_what_the_fastest_cut_does() {
+    fn a_budget_keeps_the_products_with_the_most_work() {
+        // The full budget keeps what the fastest cut does; none keeps the input.
         check(1.0, &[1, 2, 3, 4]);
-    }
-
-    #[test]
-    fn half_the_budget_keeps_the_products_with_the_most_work() {
         check(0.55, &[0, 3, 4]);
-    }
-
-    #[test]
-    fn no_budget_keeps_the_input() {
         check(0.0, &[0]);
     }
 }
