@@ -22,13 +22,12 @@ pub(crate) struct Case {
 }
 
 /// Sizes by their names, such as "layers=2 hidden=64".
-pub fn sizes(text: &str) -> Vec<(&str, u64)> {
-    let size = |word: &str| -> Option<_> {
-        let (name, size) = word.split_once('=')?;
-        Some((name, size.parse().ok()?))
-    };
+pub(crate) fn sizes(text: &str) -> Vec<(&str, u64)> {
     text.split(' ')
-        .map(|word| size(word).expect(word))
+        .map(|word| {
+            let (name, size) = word.split_once('=').expect(word);
+            (name, size.parse().expect(word))
+        })
         .collect()
 }
 

@@ -102,7 +102,7 @@ fn an_adapter_drops_whatever_the_model_does() {
         "up_proj",
         "down_proj",
     ];
-    let sizes = sizes("hidden=4096 layers=3 heads=32 kv=8 ffn=14336 vocab=32000 head_dim=128");
+    let mistral = sizes("hidden=4096 layers=3 heads=32 kv=8 ffn=14336 vocab=32000 head_dim=128");
     let adapted = Training {
         dropout: false,
         accumulation: 2,
@@ -114,7 +114,10 @@ fn an_adapter_drops_whatever_the_model_does() {
         }),
         ..training(Precision::Fp16, Optimizer::AdamW)
     };
-    check(&case("mistral", &sizes, (4, 1024), &adapted), 7_494_071_296);
+    check(
+        &case("mistral", &mistral, (4, 1024), &adapted),
+        7_494_071_296,
+    );
     let gpt2 = sizes("hidden=768 layers=2 heads=12 vocab=50257 ctx=1024");
     let head = Training {
         accumulation: 3,

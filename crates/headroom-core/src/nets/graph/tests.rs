@@ -2,7 +2,7 @@ use std::rc::Rc;
 
 use super::{Graph, Net, net, read, shipped};
 use crate::allocator::Settings;
-use crate::allocator::counting::take_asked;
+use crate::allocator::counting::take_count;
 use crate::estimate::Peaks;
 use crate::nets::{self, Sizes};
 use crate::step::{RunPlan, run};
@@ -371,12 +371,12 @@ fn altered_files_do_no_harm() {
             };
             text.replace_range(at..end, pieces[piece]);
         }
-        take_asked();
+        take_count();
         if let Ok(graph) = read(&text) {
             ran += usize::from(peak(graph, 4, 64, Precision::Fp32).is_some());
         }
         // A memory request for each tensor that the run made.
-        let requests = take_asked();
+        let requests = take_count();
         assert!(requests < 2_000_000, "{n}: {requests} requests");
     }
     assert!(ran > 10, "{ran}");
