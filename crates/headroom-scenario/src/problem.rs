@@ -68,7 +68,7 @@ pub enum NameKind {
 impl NameKind {
     pub const fn noun(self) -> &'static str {
         match self {
-            Self::Setting => "a known field",
+            Self::Setting | Self::LayerField => "a known field",
             Self::Gpu => "a known GPU",
             Self::Model => "a known model",
             Self::ImportedModel => "a model of the catalogue",
@@ -77,7 +77,6 @@ impl NameKind {
             Self::Parameter => "part of a parameter's path",
             Self::Dimension => "a dimension of this model",
             Self::LayerKind => "a known kind",
-            Self::LayerField => "a known field",
             Self::Option => "a known option",
             Self::Guide => "a preset with a guide",
             Self::Run => "a preset, a model, a file or -",

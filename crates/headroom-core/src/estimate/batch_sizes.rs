@@ -28,7 +28,7 @@ pub(super) fn steps<'a>(
     let edges = edges(case);
     let warm_up = if scenario.hardware.gpus > 1 { 2 } else { 1 };
     let interludes = scenario.runtime.eval_batch.is_some() || resume::on_device(scenario);
-    StepSequence::record(batch_sizes(&case, count), warm_up, &mut |size, read| {
+    StepSequence::record(batch_sizes(case, count), warm_up, &mut |size, read| {
         let alike = SizeDistribution::of(&scenario.data).is_none();
         if alike && !interludes && edges.is_none() && size == scenario.data.sequence {
             read(&first_steps()?.trace);

@@ -76,7 +76,7 @@ impl Walk<'_> {
 
     /// What the allocator hands out beyond the requested sizes is rounding.
     fn parts(&self, allocated: u64) -> Vec<Part<Category>> {
-        let known: u64 = self.now.iter().map(|(_, bytes)| *bytes).sum();
+        let known: u64 = self.now.values().sum();
         let mut parts: Vec<_> = self
             .now
             .iter()

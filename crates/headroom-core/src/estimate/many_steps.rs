@@ -89,12 +89,13 @@ impl StepSequence {
         let mut first = None;
         let mut steady: BTreeMap<u64, SteadyStep> = BTreeMap::new();
         for &size in &sizes {
-            if !steady.contains_key(&size) {
-                run(size, &mut |trace| {
-                    first.get_or_insert_with(|| FirstSteps::of(trace, warm_up));
-                    steady.insert(size, SteadyStep::of(trace));
-                })?;
+            if steady.contains_key(&size) {
+                continue;
             }
+            run(size, &mut |trace| {
+                first.get_or_insert_with(|| FirstSteps::of(trace, warm_up));
+                steady.insert(size, SteadyStep::of(trace));
+            })?;
         }
         Ok(Self {
             sizes,

@@ -57,7 +57,7 @@ struct InFlight {
     graph: Vec<Tensor>,
 }
 
-impl<'a> TrainingLoop<'a> {
+impl TrainingLoop<'_> {
     /// Whether the run exceeds its budget: its steps are then not run.
     pub(crate) fn exceeds_budget(&self) -> bool {
         self.tape.is_over_budget()

@@ -82,7 +82,10 @@ fn every_statement_says_what_is_wrong_with_it() {
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
         let found = super::problems(text, &BTreeMap::default(), 2, 16);
-        let fields: Vec<_> = found.iter().map(|problem| problem.field()).collect();
+        let fields: Vec<_> = found
+            .iter()
+            .map(super::super::problem::Problem::field)
+            .collect();
         assert_eq!(fields, expected, "{text}");
     }
     let unread = "part,name=a,repeat=;linear;norm;conv,out=4,kernel=?;tensor,name=t";

@@ -68,7 +68,10 @@ fn every_setting_is_in_the_files_or_refused() {
                 }
             }
             Err(problems) => {
-                let found: Vec<&str> = problems.iter().map(|problem| problem.field()).collect();
+                let found: Vec<&str> = problems
+                    .iter()
+                    .map(headroom_scenario::Problem::field)
+                    .collect();
                 let expected = refused.map(|(_, fields)| fields.to_string());
                 assert_eq!(Some(found.join("|")), expected, "{row}");
             }

@@ -32,10 +32,10 @@ pub(super) fn read(run: &mut Builder, program: &Program, words: &[String]) {
         match (known.map(|(_, to)| to), value) {
             (None, _) => run.leave(name),
             (Some(FlagTarget::NoEffect), _) => {}
-            (Some(FlagTarget::SetTo(path, value)), _) => run.set(path, value),
             (Some(FlagTarget::Apply(apply)), value) => apply(run, value.unwrap_or_default()),
+            (Some(FlagTarget::SetTo(path, value)), _)
+            | (Some(FlagTarget::Setting(path)), Some(value)) => run.set(path, value),
             (Some(_), None) => run.wrong(name, "", "a value after it"),
-            (Some(FlagTarget::Setting(path)), Some(value)) => run.set(path, value),
             (Some(FlagTarget::Dim(dim)), Some(value)) => run.size(name, dim, value),
         }
     }

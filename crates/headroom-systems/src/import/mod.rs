@@ -188,7 +188,10 @@ mod tests {
             ),
         ] {
             let found = script(text).unwrap().problems;
-            let fields: Vec<&str> = found.iter().map(|problem| problem.field()).collect();
+            let fields: Vec<&str> = found
+                .iter()
+                .map(headroom_scenario::Problem::field)
+                .collect();
             assert_eq!(fields, [field], "{text}");
         }
     }

@@ -36,7 +36,7 @@ pub(crate) fn ladder(args: &Args) -> Result<Answer, Refusal> {
     }
     match ladder.steps.last() {
         _ if !ladder.fits => {
-            text.push_str("and no further change that Headroom knows makes it fit\n")
+            text.push_str("and no further change that Headroom knows makes it fit\n");
         }
         Some(last) => text.push_str(&format!("#{}\n", share::write(&last.scenario))),
         None => {}

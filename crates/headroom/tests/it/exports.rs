@@ -450,7 +450,10 @@ fn what_a_target_cannot_express_is_refused_by_name() {
         set(&mut scenario, changes);
         let written = (export::target(target).unwrap().write)(&scenario, &estimate());
         let problems = written.err().unwrap_or_default();
-        let found: Vec<&str> = problems.iter().map(|problem| problem.field()).collect();
+        let found: Vec<&str> = problems
+            .iter()
+            .map(headroom_scenario::Problem::field)
+            .collect();
         assert_eq!(found.join(" "), fields, "{target} {changes}");
     }
     for target in ["plain", "hf", "trl", "accelerate", "llama-factory"] {
@@ -621,7 +624,9 @@ fn a_task_is_refused_where_a_program_does_it_otherwise() {
         set(&mut scenario, changes);
         let written = (export::target(target).unwrap().write)(&scenario, &estimate());
         let problems = written.err().unwrap_or_default();
-        let found: Vec<&str> = (problems.iter()).map(|problem| problem.field()).collect();
+        let found: Vec<&str> = (problems.iter())
+            .map(headroom_scenario::Problem::field)
+            .collect();
         assert_eq!(found, [field], "{target} {changes}");
     }
     check("trl", "task=orpo", "task.objective");

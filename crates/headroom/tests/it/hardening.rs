@@ -78,8 +78,8 @@ fn every_number_has_one_text_that_reads_as_itself() {
 
 #[test]
 fn no_size_of_any_network_overflows() {
-    headroom_systems::install();
     const SIZES: [u64; 5] = [0, 1, 1_000, 10_000_000, 1_000_000_000_000_000];
+    headroom_systems::install();
     // One model of each architecture: its forward function is the same for all. Each size at each value, and again with all
     // others as large, so that their products are.
     let mut seen = BTreeSet::new();

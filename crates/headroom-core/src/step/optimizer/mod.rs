@@ -100,7 +100,7 @@ impl States {
         let shared = (rule.shared)(tape);
         let mut each = Vec::with_capacity(params.len());
         tape.each(params, |param| {
-            each.push(as_states((rule.states)(tape, param)))
+            each.push(as_states((rule.states)(tape, param)));
         });
         Self {
             _shared: shared,

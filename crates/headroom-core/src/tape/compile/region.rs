@@ -236,10 +236,10 @@ impl Tensor {
     }
 
     pub(in crate::tape) fn remember_cast(&self, cast: &Tensor) {
+        const RECENT: usize = 4;
         if !self.core().compiler.is_used.get() {
             return;
         }
-        const RECENT: usize = 4;
         let mut gone = None;
         if let (Some(region), Some(storage)) = (
             &mut *self.core().compiler.region.borrow_mut(),

@@ -46,12 +46,8 @@ impl Core {
             return None;
         }
         let mut region = self.compiler.region.borrow_mut();
-        let Some(region) = region.as_mut() else {
-            return None;
-        };
-        let Some(storage) = tensor.storage_id() else {
-            return None;
-        };
+        let region = region.as_mut()?;
+        let storage = tensor.storage_id()?;
         let place = region.saved;
         region.saved += 1;
         match &mut region.run {
@@ -85,9 +81,7 @@ impl Core {
                 recompute_all,
                 ..
             } => {
-                let Some(sources) = plan.sources.get(place) else {
-                    return None;
-                };
+                let sources = plan.sources.get(place)?;
                 for made in &region.open {
                     if plan.kept.get(made.ordinal) == Some(&true) {
                         region.kept_storages.insert(made.ordinal, made.storage);

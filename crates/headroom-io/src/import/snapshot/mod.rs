@@ -84,7 +84,7 @@ impl Snapshot {
             blocks = blocks.saturating_add(1 + held.items().count());
             devices
                 .entry(int(segment, "device"))
-                .or_insert_with(Vec::new)
+                .or_default()
                 .push(segment);
             if devices.len() > GPUS || blocks > BLOCKS {
                 return Err(format!("it has more than {GPUS} GPUs or {BLOCKS} blocks"));
