@@ -74,7 +74,7 @@ fn names_that_are_not_known_say_what_is_near() {
     warns(
         &[("model", "peptrm"), ("ckpt", "keep-half")],
         &[
-            "training.checkpointing is `keep-half`; expected layers: this network recomputes whole steps, so that every mode but \
+            "training.checkpointing is `keep-half`; expected layers: this network recomputes entire steps, so every mode but \
              none and offload is the same",
         ],
     );
