@@ -142,9 +142,9 @@ impl Session {
     }
 
     pub fn enter(self, setting: &'static Setting, text: &str) {
-        let before = self.said();
+        let (before, scenario) = (self.said(), self.scenario.get_untracked());
         self.draft.update(|draft| draft.enter(setting, text));
-        if self.said() != before {
+        if self.scenario.with_untracked(|now| *now != scenario) {
             let record = |history: &mut History| history.record(&before, Some(setting.path));
             self.history.update(record);
         }
@@ -166,11 +166,11 @@ impl Session {
     }
 
     pub fn replace_draft(self, said: scenario::Draft) {
-        let before = self.said();
-        if before != said {
+        let (before, draft) = (self.said(), Draft::new(said));
+        if self.scenario.with_untracked(|now| now != draft.scenario()) {
             self.history.update(|history| history.record(&before, None));
         }
-        self.draft.set(Draft::new(said));
+        self.draft.set(draft);
     }
 
     fn said(self) -> scenario::Draft {

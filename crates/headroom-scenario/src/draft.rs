@@ -14,6 +14,8 @@ pub struct Draft {
     values: BTreeMap<SettingId, (Value, Origin)>,
     /// Texts that are no value of their setting.
     refused: BTreeMap<SettingId, Problem>,
+    /// Defaults that were spelled out have been dropped.
+    released: bool,
 }
 
 impl Draft {
@@ -108,7 +110,7 @@ impl Draft {
     /// Takes a person's change, as forms and `--set` do. A text that is refused changes nothing.
     pub fn change(&mut self, setting: SettingId, text: &str) -> Result<(), Problem> {
         let value = setting.parse(text)?;
-        if setting.brings_defaults() {
+        if setting.brings_defaults() && !self.released {
             self.release();
         }
         self.say(setting, value, Origin::User);
@@ -116,12 +118,13 @@ impl Draft {
     }
 
     /// Keeps what the person said and what differs from the defaults. Presets, links and files spell out defaults too: these
-    /// follow the software and the method from here on.
+    /// follow the software and the method from here on. Only once, or the order of changes would matter.
     fn release(&mut self) {
         let minimal = Self::of(&resolve::resolve(self).scenario);
         self.values.retain(|setting, (_, origin)| {
             *origin == Origin::User || minimal.values.contains_key(setting)
         });
+        self.released = true;
         let version = self.format.take();
         for (setting, (value, _)) in minimal.values {
             let pinned = version.map_or(Origin::User, Origin::Format);

@@ -180,13 +180,13 @@ mod tests {
         check(
             &[("lora_targets", "query")],
             &[
-                "training.lora.targets is `query`; expected layers of the model, such as c_attn, c_fc, c_proj, wpe, wte",
+                "training.lora.targets is `query`; expected a layer of the model: c_attn, c_fc, c_proj, wpe, wte",
             ],
         );
         check(
             &[("freeze", "wte,layer.0"), ("train_only", "atn")],
             &[
-                "training.freeze is `layer.0`; expected part of a parameter's path, such as transformer.wte.weight",
+                "training.freeze is `layer.0`; expected part of a parameter's path, such as attn",
                 "training.train_only is `atn`; expected part of a parameter's path; did you mean attn?",
             ],
         );

@@ -13,7 +13,7 @@ pub struct Assumption {
     pub origin: Origin,
 }
 
-/// Settings that are named also where they have the format's default: they decide most of a run's memory.
+/// What decides most of a run's memory: named also where it is the format's default or a preset's.
 const DECISIVE: &[&str] = &[
     "data.micro_batch",
     "data.sequence",
@@ -29,7 +29,7 @@ pub fn assumptions(resolved: &Resolved) -> Vec<Assumption> {
         let origin = resolved.origins.get(setting)?;
         let counts = match origin {
             Origin::User | Origin::File { .. } | Origin::Link => false,
-            Origin::Format(_) => {
+            Origin::Format(_) | Origin::Preset(_) => {
                 DECISIVE.contains(&setting.path)
                     && (setting.path != "data.sequence" || has_tokens(scenario))
             }
