@@ -237,7 +237,7 @@ fetch_binaryen() {
 compile_page() {
   [ -z "$BUILD_STD" ] || export RUSTC_BOOTSTRAP=1 CARGO_UNSTABLE_BUILD_STD=std,panic_abort
   # In place of this shell, so that whoever ends this process ends cargo.
-  exec cargo build --locked --release --target wasm32-unknown-unknown --package headroom-web --bin headroom-web >"$LOGS_OF_TOOLS/page.log" 2>&1
+  exec cargo build --locked --release --target wasm32-unknown-unknown --bin headroom-web >"$LOGS_OF_TOOLS/page.log" 2>&1
 }
 
 # All that building and serving the page takes.

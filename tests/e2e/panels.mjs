@@ -139,7 +139,7 @@ test("a file of ours opens as the run it was written for", async ({ visit }) => 
 });
 
 test("a recorded model is dropped, answers as on the command line, and travels in its link", async ({ visit }) => {
-  const file = readFileSync(new URL("../../src/nets/graph/fixtures/lasting.json", import.meta.url), "utf8");
+  const file = readFileSync(new URL("../../crates/headroom-core/src/nets/graph/fixtures/lasting.json", import.meta.url), "utf8");
   await visit.open();
   const before = await visit.bytes();
   // As a person drops it: the file itself, not a choice in a dialogue.
