@@ -180,7 +180,8 @@ pub(crate) fn all(
     let other = if last == fullest.rank || !is_affordable {
         None
     } else {
-        let steps = first_steps(&case.on(last), Detail::Memory)?;
+        // The uncertainty of convolutions is read from the kernels.
+        let steps = first_steps(&case.on(last), Detail::Kernels)?;
         let needs = RankMemory::of(last, &steps.estimate(case)?);
         first.differs_from(&needs).then_some(needs)
     };
