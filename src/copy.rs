@@ -14,20 +14,20 @@ pub fn CopyButton(
     /// Whether it is the primary button.
     main: bool,
 ) -> impl IntoView {
-    let said = RwSignal::new(name);
+    let label = RwSignal::new(name);
     let copy = move |_| {
         browser::copy(&read(), move |done| {
-            said.try_set(if done {
+            label.try_set(if done {
                 text::COPIED
             } else {
                 text::COPY_YOURSELF
             });
         });
     };
-    let named = move || (!label.is_empty()).then(|| format!("{} {label}", said.get()));
+    let named = move || (!label.is_empty()).then(|| format!("{} {label}", label.get()));
     view! {
-        <button type="button" class:primary=main aria-label=named on:click=copy on:blur=move |_| said.set(name)>
-            {said}
+        <button type="button" class:primary=main aria-label=named on:click=copy on:blur=move |_| label.set(name)>
+            {label}
         </button>
     }
 }

@@ -1,4 +1,4 @@
-//! What the form holds: what was said of a scenario, and texts that are no values yet.
+//! The form's state: the draft of a scenario, and texts that are not valid values yet.
 
 use super::text;
 use headroom_scenario::resolve::{Resolved, resolve};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draft {
     /// Made of accepted values: a text that is refused changes nothing here.
-    said: scenario::Draft,
+    input: scenario::Draft,
     resolved: Resolved,
     /// Fields being typed in, as they were typed: `0.` must not become `0` under the cursor.
     typed: BTreeMap<&'static str, Typed>,
@@ -46,10 +46,10 @@ impl Draft {
         }
     }
 
-    pub fn new(said: scenario::Draft) -> Self {
+    pub fn new(input: scenario::Draft) -> Self {
         Self {
-            resolved: resolve(&said),
-            said,
+            resolved: resolve(&input),
+            input,
             typed: BTreeMap::new(),
         }
     }
@@ -62,8 +62,8 @@ impl Draft {
         &self.resolved
     }
 
-    pub fn said(&self) -> &scenario::Draft {
-        &self.said
+    pub fn input(&self) -> &scenario::Draft {
+        &self.input
     }
 
     /// What the field shows.
@@ -81,9 +81,9 @@ impl Draft {
 
     /// Takes a keystroke: the text stays as typed, and the scenario follows where the text is accepted.
     pub fn enter(&mut self, setting: &'static Setting, text: &str) {
-        let problem = match self.said.change(setting, text) {
+        let problem = match self.input.change(setting, text) {
             Ok(()) => {
-                self.resolved = resolve(&self.said);
+                self.resolved = resolve(&self.input);
                 None
             }
             Err(problem) => Some(text::expected(&problem)),

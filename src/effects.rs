@@ -82,9 +82,9 @@ pub fn title(session: Session) {
         let units = session.units.get();
         session.settled.with(|answer| {
             if let Some(estimate) = &answer.estimate {
-                let said = Sentence::of(estimate, units).short();
+                let shown = Sentence::of(estimate, units).short();
                 let about = text::about(&answer.scenario);
-                document().set_title(&format!("{said} – {about} – Headroom"));
+                document().set_title(&format!("{shown} – {about} – Headroom"));
             }
         });
     });

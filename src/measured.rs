@@ -135,8 +135,8 @@ mod tests {
         let sizes: Vec<&str> = rows.iter().map(|row| row[1].as_str()).collect();
         assert_eq!(sizes, ["9.00 GiB", "8.00 GiB", "+1.00 GiB"]);
         let corrected = found.correct(&Scenario::default());
-        let said = text::corrected(&corrected.runtime, UnitStyle::Binary).unwrap();
-        assert!(said.contains("1.00 GiB"), "{said}");
+        let shown = text::corrected(&corrected.runtime, UnitStyle::Binary).unwrap();
+        assert!(shown.contains("1.00 GiB"), "{shown}");
         let plain = uncorrected(&corrected);
         assert_eq!(text::corrected(&plain.runtime, UnitStyle::Binary), None);
     }

@@ -169,7 +169,7 @@ fn is_expressed(target: &Target, scenario: &Scenario, change: &Move, before: usi
     };
     match target.change(scenario, &changed) {
         Change::Lines { .. } | Change::Enabled => true,
-        Change::Unsaid => false,
+        Change::NotExpressed => false,
         // The program refuses these fields even without the move.
         Change::Refused(problems) => problems.len() <= before,
     }

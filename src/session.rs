@@ -142,7 +142,7 @@ impl Session {
     }
 
     pub fn enter(self, setting: &'static Setting, text: &str) {
-        let (before, scenario) = (self.said(), self.scenario.get_untracked());
+        let (before, scenario) = (self.input(), self.scenario.get_untracked());
         self.draft.update(|draft| draft.enter(setting, text));
         if self.scenario.with_untracked(|now| *now != scenario) {
             let record = |history: &mut History| history.record(&before, Some(setting.path));
@@ -162,19 +162,19 @@ impl Session {
 
     /// Replaces the scenario, which can be undone.
     pub fn replace(self, scenario: Scenario) {
-        self.replace_draft(self.said().moved_to(&scenario));
+        self.replace_draft(self.input().moved_to(&scenario));
     }
 
-    pub fn replace_draft(self, said: scenario::Draft) {
-        let (before, draft) = (self.said(), Draft::new(said));
+    pub fn replace_draft(self, input: scenario::Draft) {
+        let (before, draft) = (self.input(), Draft::new(input));
         if self.scenario.with_untracked(|now| now != draft.scenario()) {
             self.history.update(|history| history.record(&before, None));
         }
         self.draft.set(draft);
     }
 
-    fn said(self) -> scenario::Draft {
-        self.draft.with_untracked(|draft| draft.said().clone())
+    fn input(self) -> scenario::Draft {
+        self.draft.with_untracked(|draft| draft.input().clone())
     }
 
     /// What the answer assumes, in a line.
@@ -234,7 +234,7 @@ impl Session {
     }
 
     fn walk(self, step: fn(&mut History, &scenario::Draft) -> Option<scenario::Draft>) {
-        let now = self.said();
+        let now = self.input();
         let other = self.history.try_update(|history| step(history, &now));
         if let Some(other) = other.flatten() {
             self.draft.set(Draft::new(other));
@@ -296,7 +296,7 @@ impl Session {
     }
 }
 
-/// The scenario with a card and a model that there are: without them nothing could be answered at all.
+/// Replaces an unknown GPU or model by the default, since nothing can be estimated without them.
 fn known(mut draft: scenario::Draft, notes: &mut Vec<String>) -> scenario::Draft {
     for path in ["hardware.gpu", "model.id"] {
         let problems = resolve(&draft).scenario.check();

@@ -136,7 +136,7 @@ fn ScrollingTable(
 fn device_summary(device: &Device, units: UnitStyle) -> String {
     let show = |bytes: Bytes| bytes.show(units);
     let free = device.reserved - device.allocated - device.pending;
-    let mut said = format!(
+    let mut summary = format!(
         "GPU {}: {} allocated of {} reserved in {} segments; {} free, the largest block {}.",
         device.index,
         show(device.allocated),
@@ -146,15 +146,15 @@ fn device_summary(device: &Device, units: UnitStyle) -> String {
         show(device.largest_free)
     );
     if let Some(peak) = device.peak {
-        said.push_str(&format!(
+        summary.push_str(&format!(
             " Peak of {} allocated in the recorded history.",
             show(peak)
         ));
     }
     if let Some(refused) = device.refused.last() {
-        said.push_str(&format!(" A request of {} failed.", show(*refused)));
+        summary.push_str(&format!(" A request of {} failed.", show(*refused)));
     }
-    said
+    summary
 }
 
 fn by(line: &str) -> String {
@@ -185,13 +185,13 @@ fn in_both(comparison: &Comparison, units: UnitStyle) -> String {
         ..
     } = comparison;
     let (matched, planned) = (matched.show(units), planned.show(units));
-    let mut said = format!("{matched} of the run's {planned} is in the snapshot.");
+    let mut summary = format!("{matched} of the run's {planned} is in the snapshot.");
     if let Some(scale) = scale {
-        said.push_str(&format!(
+        summary.push_str(&format!(
             " Tensors of another size are {scale:.2} times as large as in the run."
         ));
     }
-    said
+    summary
 }
 
 type Titled = (&'static str, Vec<&'static str>, Vec<Vec<String>>);

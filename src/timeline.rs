@@ -81,9 +81,9 @@ pub fn Timeline() -> impl IntoView {
     let readout = memo(move || {
         let at = at.get()?;
         let units = session.units.get();
-        let said = self::readout(&estimate.get()?.timeline, at, units)?;
+        let shown = self::readout(&estimate.get()?.timeline, at, units)?;
         let parts = course.with(|course| course.get(at).map(|parts| largest(parts, units)));
-        Some(format!("{said}{}", parts.unwrap_or_default()))
+        Some(format!("{shown}{}", parts.unwrap_or_default()))
     });
     let point = move |across: Option<f64>| {
         pointed.set(across.and_then(|across| chart::instant_at(across, count(), size.get().0)));
@@ -171,15 +171,15 @@ fn Key(course: Memo<Vec<Parts>>) -> impl IntoView {
 /// The three largest parts of an instant, as text.
 fn largest(parts: &Parts, units: UnitStyle) -> String {
     let parts = sorted(parts.iter(), |one, other| other.bytes.cmp(&one.bytes));
-    let said = parts.iter().take(3).map(|part| {
+    let shown = parts.iter().take(3).map(|part| {
         let (_, label, _) = text::category(part.what);
         format!("{} {}", label.to_ascii_lowercase(), part.bytes.show(units))
     });
-    let said: Vec<String> = said.collect();
-    if said.is_empty() {
+    let shown: Vec<String> = shown.collect();
+    if shown.is_empty() {
         return String::new();
     }
-    format!(": {}", said.join(", "))
+    format!(": {}", shown.join(", "))
 }
 
 /// The tensors at the instant, once the pointer rests.
@@ -256,9 +256,9 @@ mod tests {
     #[test]
     fn the_readout_of_an_instant_has_its_phase() {
         let instants = sample::estimate().timeline;
-        let said = readout(&instants, 2, UnitStyle::Binary);
+        let shown = readout(&instants, 2, UnitStyle::Binary);
         assert_eq!(
-            said.as_deref(),
+            shown.as_deref(),
             Some("Instant 3 of 5, backward: 8.00 GiB allocated")
         );
         assert_eq!(readout(&instants, 5, UnitStyle::Binary), None);

@@ -422,18 +422,18 @@ mod tests {
             scenario.data.micro_batch = 1024;
             scenario.hardware.memory_mib = NonZero::new(1500);
         });
-        assert_eq!(sheet.says, [text::LADDER]);
+        assert_eq!(sheet.messages, [text::LADDER]);
         assert!(!sheet.rows.is_empty());
         let sheet = done(&LADDER, "", |scenario| {
             scenario.data.micro_batch = 1024;
             let needed = strategy_needs(scenario).unwrap();
             scenario.hardware.memory_mib = NonZero::new(needed.get().div_ceil(1 << 20));
         });
-        assert_eq!(sheet.says, [text::FITS_PROBABLY]);
+        assert_eq!(sheet.messages, [text::FITS_PROBABLY]);
         assert!(!sheet.rows.is_empty());
         let sheet = done(&LADDER, "", |scenario| scenario.data.micro_batch = 1);
         assert_eq!(
-            (sheet.says, sheet.rows),
+            (sheet.messages, sheet.rows),
             (vec![text::FITS_AS_IT_IS.into()], vec![])
         );
     }
@@ -455,6 +455,6 @@ mod tests {
         let none = done(&TIERS, "", |scenario| {
             scenario.hardware.memory_mib = NonZero::new(400);
         });
-        assert_eq!((none.rows.len(), none.says.len()), (0, 1), "{none:?}");
+        assert_eq!((none.rows.len(), none.messages.len()), (0, 1), "{none:?}");
     }
 }

@@ -53,7 +53,7 @@ impl Job {
         };
         let tally = search.step(1)?;
         if !tally.done {
-            self.sheet.says = vec![text::searched(&tally)];
+            self.sheet.messages = vec![text::searched(&tally)];
             self.sheet.points = search
                 .front()
                 .iter()
@@ -213,7 +213,7 @@ mod tests {
         let mut steps = 0;
         while !work.is_done() {
             work.step();
-            assert!(!work.sheet.says.is_empty());
+            assert!(!work.sheet.messages.is_empty());
             steps += 1;
         }
         assert!(steps > 1);

@@ -45,7 +45,7 @@ pub struct Row {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sheet {
     /// Sentences above the table.
-    pub says: Vec<String>,
+    pub messages: Vec<String>,
     pub rows: Vec<Row>,
     /// Collapsed notes below the table: a title and its lines.
     pub asides: Vec<(String, String)>,
@@ -55,7 +55,7 @@ pub struct Sheet {
 
 impl Sheet {
     pub fn line(&mut self, text: impl Into<String>) {
-        self.says.push(text.into());
+        self.messages.push(text.into());
     }
 
     pub fn note(&mut self, title: String, text: String) {
@@ -68,7 +68,10 @@ impl Sheet {
     }
 
     pub fn lines(&self) -> Vec<String> {
-        let says = self.says.iter().map(|line| format!("say\t{}", flat(line)));
+        let messages = self
+            .messages
+            .iter()
+            .map(|line| format!("say\t{}", flat(line)));
         let rows = self.rows.iter().map(|row| {
             let cells: Vec<_> = row.cells.iter().map(Cell::write).collect();
             let link = row.link.as_deref().unwrap_or_default();
@@ -79,7 +82,7 @@ impl Sheet {
         });
         let asides = self.asides.iter();
         let asides = asides.map(|(title, text)| format!("aside\t{}\t{}", flat(title), flat(text)));
-        says.chain(rows).chain(asides).chain(points).collect()
+        messages.chain(rows).chain(asides).chain(points).collect()
     }
 
     pub fn read(lines: &[String]) -> Self {
@@ -87,7 +90,7 @@ impl Sheet {
         for line in lines {
             let mut parts = line.split('\t');
             match parts.next() {
-                Some("say") => sheet.says.extend(parts.next().map(String::from)),
+                Some("say") => sheet.messages.extend(parts.next().map(String::from)),
                 Some("row") => {
                     let link = parts
                         .next()
@@ -252,7 +255,7 @@ mod tests {
         let sheet = sample();
         let mut read = Sheet::read(&sheet.lines());
         assert_eq!(read.lines(), sheet.lines());
-        assert_eq!(read.says, ["a <b> c"]);
+        assert_eq!(read.messages, ["a <b> c"]);
         assert_eq!(read.points.pop(), Some((Bytes::gib(2.0), 0.25, true)));
         assert_eq!(read.rows[1].cells, [Cell::Text(String::new())]);
         assert_eq!(read.asides, [("too small".into(), "a b".into())]);

@@ -169,7 +169,7 @@ impl Work for Job {
                     self.sheet.row(run.as_ref(), cells);
                 }
             }
-            Err(problem) => self.sheet.says = refused(problem).says,
+            Err(problem) => self.sheet.messages = refused(problem).messages,
         }
     }
 
@@ -206,17 +206,17 @@ mod tests {
             sheet.rows[0].cells[0],
             Cell::Text(text::largest_of("micro-batch"))
         );
-        assert_eq!((sheet.rows.len(), sheet.says), (7, vec![]));
+        assert_eq!((sheet.rows.len(), sheet.messages), (7, vec![]));
     }
 
     #[test]
     fn what_no_value_of_is_enough_is_said_once() {
         let sheet = asked(|scenario| scenario.hardware.memory_mib = NonZero::new(700));
-        assert_eq!(sheet.says.len(), 1);
+        assert_eq!(sheet.messages.len(), 1);
         assert!(
-            sheet.says[0].contains(&text::largest_of("micro-batch")),
+            sheet.messages[0].contains(&text::largest_of("micro-batch")),
             "{:?}",
-            sheet.says
+            sheet.messages
         );
         assert!(
             sheet

@@ -116,9 +116,9 @@ mod tests {
         let sheet = many_steps(&scenario, Limits::default()).unwrap();
         assert_eq!(sheet.points.len(), 2 * STEPS);
         assert!(
-            sheet.says.len() == 2 && sheet.rows.len() > 1,
+            sheet.messages.len() == 2 && sheet.rows.len() > 1,
             "{:?}",
-            sheet.says
+            sheet.messages
         );
         let crossed = Sheet::read(&sheet.lines());
         assert_eq!(crossed.points, sheet.points);

@@ -22,9 +22,10 @@ pub fn SheetTable(
 ) -> impl IntoView {
     let order = RwSignal::new(None::<Order>);
     let all = RwSignal::new(false);
-    let says = move || {
-        let says = sheet.with(|sheet| sheet.says.clone());
-        says.into_iter()
+    let messages = move || {
+        let messages = sheet.with(|sheet| sheet.messages.clone());
+        messages
+            .into_iter()
             .map(|line| view! { <p>{line}</p> })
             .collect_view()
     };
@@ -32,7 +33,7 @@ pub fn SheetTable(
     // Sortable headings can have the focus: they stay while rows are recomputed.
     let is_shown = Memo::new(move |before: Option<&bool>| {
         let stays = sortable && before == Some(&true);
-        sheet.with(|sheet| !sheet.rows.is_empty() || stays && sheet.says.is_empty())
+        sheet.with(|sheet| !sheet.rows.is_empty() || stays && sheet.messages.is_empty())
     });
     let rows = Memo::new(move |_| {
         let mut sheet = sheet.get();
@@ -91,7 +92,7 @@ pub fn SheetTable(
         })
     };
     view! {
-        {says}
+        {messages}
         <table class="plain-table sheet" hidden=move || !is_shown.get()>
             <thead><tr>{heads}<td></td></tr></thead>
             <tbody>

@@ -123,11 +123,11 @@ fn OneRow(at: usize, row: Row) -> impl IntoView {
         view! { {up}{down} }
     });
     let remove = tool("remove", text::REMOVE, "×", Editor::remove);
-    let says = move || {
+    let message = move || {
         let of = |mark: &&Mark| mark.row == Some(at);
         editor
             .marks
-            .with(|marks| marks.iter().find(of).map(|mark| mark.says.clone()))
+            .with(|marks| marks.iter().find(of).map(|mark| mark.message.clone()))
     };
     view! {
         <li class=class on:focusin=explain>
@@ -136,7 +136,7 @@ fn OneRow(at: usize, row: Row) -> impl IntoView {
                 {fields}
             </fieldset>
             <span class="row-tools">{moves}{remove}</span>
-            <p class="hint wrong" id=id(at, "")>{says}</p>
+            <p class="hint wrong" id=id(at, "")>{message}</p>
         </li>
     }
 }

@@ -85,7 +85,7 @@ fn InRows() -> impl IntoView {
         lines.into_iter().enumerate().map(key).collect::<Vec<_>>()
     };
     let whole = move || {
-        let of = |mark: &Mark| mark.row.is_none().then(|| mark.says.clone());
+        let of = |mark: &Mark| mark.row.is_none().then(|| mark.message.clone());
         editor.marks.with(|marks| marks.iter().find_map(of))
     };
     let empty = memo(move || editor.text().is_empty());

@@ -216,7 +216,7 @@ pub fn remove_size(rows: &mut [Row], at: usize, index: usize) {
 pub struct Mark {
     pub row: Option<usize>,
     pub field: String,
-    pub says: String,
+    pub message: String,
 }
 
 /// Assigns problems to the rows whose paths they name.
@@ -240,7 +240,7 @@ pub fn marks(rows: &[Row], problems: &[Problem]) -> Vec<Mark> {
         Mark {
             row,
             field: field.into(),
-            says: format!("{field}{name}expected {}.", problem.expected()),
+            message: format!("{field}{name}expected {}.", problem.expected()),
         }
     };
     problems.iter().map(mark).collect()
@@ -347,10 +347,10 @@ mod tests {
     #[test]
     fn problems_are_assigned_to_their_fields() {
         #[track_caller]
-        fn check(text: &str, row: Option<usize>, says: &str) {
+        fn check(text: &str, row: Option<usize>, message: &str) {
             let found = problems(text, &BTreeMap::default(), 2, 16);
             let marks = marks(&rows(text), &found);
-            assert_eq!((marks[0].row, &*marks[0].says), (row, says));
+            assert_eq!((marks[0].row, &*marks[0].message), (row, message));
         }
         check(
             "part,name=a;linear",

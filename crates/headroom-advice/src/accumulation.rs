@@ -27,7 +27,7 @@ impl Equal {
 pub struct Aspect {
     pub id: &'static str,
     pub equal: Equal,
-    pub says: &'static str,
+    pub description: &'static str,
     pub source: &'static str,
 }
 
@@ -35,10 +35,10 @@ pub struct Aspect {
 pub fn accumulation(scenario: &Scenario) -> Result<Vec<Aspect>, Unsupported> {
     let kernels = Prediction::new(scenario.clone()).kernels()?;
     let runs = |part: &str| kernels.iter().any(|name| name.contains(part));
-    let aspect = |id, equal, says, source| Aspect {
+    let aspect = |id, equal, description, source| Aspect {
         id,
         equal,
-        says,
+        description,
         source,
     };
     let mut aspects = vec![aspect(

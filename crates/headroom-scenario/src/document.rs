@@ -95,7 +95,7 @@ fn collect(path: &str, value: &Document, draft: &mut Draft, problems: &mut Vec<P
         (_, Document::Null) if is_group || settings::find(path).is_some() => {}
         (setting, Document::Map(entries)) if is_group => {
             if let Some(switch) = setting {
-                draft.say(switch, Value::Switch(true), origin());
+                draft.set_value(switch, Value::Switch(true), origin());
             }
             for Entry { key, value, .. } in entries {
                 collect(&format!("{below}{key}"), value, draft, problems);
@@ -103,7 +103,7 @@ fn collect(path: &str, value: &Document, draft: &mut Draft, problems: &mut Vec<P
         }
         (Some(setting), Document::Map(_)) if setting.value_type == ValueType::Network => {
             match Network::from_document(value) {
-                Ok(network) => draft.say(setting, Value::Network(Some(network)), origin()),
+                Ok(network) => draft.set_value(setting, Value::Network(Some(network)), origin()),
                 Err(problem) => problems.push(problem),
             }
         }

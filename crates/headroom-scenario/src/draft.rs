@@ -49,7 +49,7 @@ impl Draft {
                 .get(setting)
                 .is_some_and(|(known, _)| *known == value);
             if setting.applies(scenario) && !is_default {
-                draft.say(setting, value, origin.clone());
+                draft.set_value(setting, value, origin.clone());
             }
         }
         draft
@@ -90,7 +90,7 @@ impl Draft {
     }
 
     /// Notes a value. What a stronger source said stays; of one source the last word counts.
-    pub fn say(&mut self, setting: SettingId, value: Value, origin: Origin) {
+    pub fn set_value(&mut self, setting: SettingId, value: Value, origin: Origin) {
         let known = self.values.get(setting);
         if known.is_none_or(|(_, known)| known.rank() <= origin.rank()) {
             self.values.insert(setting, (value, origin));
@@ -100,7 +100,7 @@ impl Draft {
     /// Notes the value that a text means; resolving reports a text that means none.
     pub fn read(&mut self, setting: SettingId, text: &str, origin: Origin) {
         match setting.parse(text) {
-            Ok(value) => self.say(setting, value, origin),
+            Ok(value) => self.set_value(setting, value, origin),
             Err(problem) => {
                 self.refused.insert(setting, problem);
             }
@@ -113,7 +113,7 @@ impl Draft {
         if setting.brings_defaults() && !self.released {
             self.release();
         }
-        self.say(setting, value, Origin::User);
+        self.set_value(setting, value, Origin::User);
         Ok(())
     }
 

@@ -66,7 +66,7 @@ pub struct Model {
     pub id: String,
     /// Dimensions that differ from the catalogue's (`layers`, `vocab`, `hidden`, ...).
     pub dims: BTreeMap<String, u64>,
-    /// A network of one's own, in place of the catalogue's.
+    /// A user-defined network instead of a catalogue model.
     pub network: Option<Network>,
 }
 

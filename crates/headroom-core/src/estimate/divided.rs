@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use headroom_scenario::settings;
 
-    /// What is said to be left out, by its beginning.
+    /// What is noted to be left out, by its beginning.
     #[track_caller]
     fn check(run: &str, expected: &str) {
         let mut scenario = Scenario::default();
@@ -100,8 +100,8 @@ mod tests {
             settings::set(&mut scenario, name, value).unwrap();
         }
         let notes = estimate(&scenario).unwrap().not_modelled;
-        let said = notes.iter().any(|note| note.starts_with(expected));
-        assert!(said, "{notes:?}");
+        let noted = notes.iter().any(|note| note.starts_with(expected));
+        assert!(noted, "{notes:?}");
     }
 
     #[test]

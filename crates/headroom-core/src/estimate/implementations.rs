@@ -118,7 +118,7 @@ mod tests {
 
     /// The architecture that is run, and whether something is said of it.
     #[track_caller]
-    fn check(run: &str, expected: &str, says: bool) {
+    fn check(run: &str, expected: &str, noted: bool) {
         let mut scenario = Scenario::default();
         let model = "model=llama-3.1-8b gpu=h100-sxm5-80gb mb=1 seq=64";
         for word in model.split(' ').chain(run.split(' ')) {
@@ -130,8 +130,8 @@ mod tests {
         let (architecture, _) = of_trainer(&case, entry.arch, Sizes::from_entry(entry));
         assert_eq!(architecture, expected, "{run}");
         let notes = estimate(&scenario).unwrap().not_modelled;
-        let said = notes.iter().any(|note| note.starts_with("stack.trainer "));
-        assert_eq!(said, says, "{run}: {notes:?}");
+        let found = notes.iter().any(|note| note.starts_with("stack.trainer "));
+        assert_eq!(found, noted, "{run}: {notes:?}");
     }
 
     #[test]

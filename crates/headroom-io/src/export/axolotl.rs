@@ -194,7 +194,7 @@ fn task(scenario: &Scenario) -> Result<Task, Problem> {
     let refused =
         |path: &'static str, value: &str, expected: &str| Some(Problem::new(path, value, expected));
     // Without a type, the columns are taken as they are.
-    let said = |data, kind: &str| Task {
+    let task_of = |data, kind: &str| Task {
         data,
         dataset: Document::new().with("split", "train"),
         arguments: Document::new().with("rl", kind),
@@ -215,7 +215,7 @@ fn task(scenario: &Scenario) -> Result<Task, Problem> {
             (task::supervised(scenario), known)
         }
         Objective::Dpo => {
-            let mut known = said(pairs, "dpo");
+            let mut known = task_of(pairs, "dpo");
             let precomputed = task.reference == Reference::Precomputed;
             known.arguments = known
                 .arguments
@@ -228,16 +228,16 @@ fn task(scenario: &Scenario) -> Result<Task, Problem> {
             (task::head(task, fused).or(reference), known)
         }
         Objective::Kto => {
-            let mut known = said("JSON lines with prompt, completion, label", "kto");
+            let mut known = task_of("JSON lines with prompt, completion, label", "kto");
             known.arguments = known.arguments.with("remove_unused_columns", false);
             let reference = task::reference(scenario, ReferenceDtype::Same);
             let alone = (scenario.data.micro_batch < 2)
                 .then(|| Problem::new("data.micro_batch", "1", "2 or more for this target"));
             (task::head(task, fused).or(reference).or(alone), known)
         }
-        Objective::Orpo => (task::head(task, all), said(pairs, "orpo")),
+        Objective::Orpo => (task::head(task, all), task_of(pairs, "orpo")),
         Objective::SimPo => {
-            let mut known = said(pairs, "simpo");
+            let mut known = task_of(pairs, "simpo");
             known.arguments = known.arguments.with_note(
                 "cpo_alpha",
                 0.0,
@@ -246,7 +246,7 @@ fn task(scenario: &Scenario) -> Result<Task, Problem> {
             (task::head(task, all), known)
         }
         Objective::Grpo => {
-            let mut known = said("JSON lines with a prompt", "grpo");
+            let mut known = task_of("JSON lines with a prompt", "grpo");
             known.arguments = known.arguments.and(sampled(scenario));
             let reference = task::reference(scenario, ReferenceDtype::Same);
             let static_cache = task.sampler == Sampler::Static;

@@ -16,7 +16,7 @@ pub enum Change {
     /// The program can run the changed scenario, but not the one before.
     Enabled,
     /// The files are the same: the program has no setting for the change.
-    Unsaid,
+    NotExpressed,
     /// Fields of the changed scenario that the program cannot express.
     Refused(Vec<Problem>),
 }
@@ -45,7 +45,7 @@ impl Target {
         let changed = lines(&changed, &header(self, after, &estimate));
         let (removed, added) = (missing(&original, &changed), missing(&changed, &original));
         if removed.is_empty() && added.is_empty() {
-            Change::Unsaid
+            Change::NotExpressed
         } else {
             Change::Lines { removed, added }
         }

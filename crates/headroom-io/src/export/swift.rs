@@ -115,7 +115,7 @@ fn command(scenario: &Scenario) -> Result<Command, Problem> {
         truncates: "right",
         arguments: Document::new(),
     };
-    let said = |kind: &str| Document::new().with("rlhf_type", kind);
+    let rlhf_type = |kind: &str| Document::new().with("rlhf_type", kind);
     let rlhf = |data, arguments| Command {
         name: "rlhf",
         data,
@@ -129,22 +129,22 @@ fn command(scenario: &Scenario) -> Result<Command, Problem> {
     let (problem, command) = match task.objective {
         Objective::Pretraining => (None, sft),
         Objective::Sft => (task::supervised(scenario), sft),
-        Objective::Dpo => (task::head(task, logits), rlhf(pairs, said("dpo"))),
+        Objective::Dpo => (task::head(task, logits), rlhf(pairs, rlhf_type("dpo"))),
         Objective::Kto => {
             let unpaired = "JSON lines with \"messages\" and \"label\"";
-            (task::head(task, logits), rlhf(unpaired, said("kto")))
+            (task::head(task, logits), rlhf(unpaired, rlhf_type("kto")))
         }
-        Objective::Orpo => (task::head(task, all), rlhf(pairs, said("orpo"))),
-        Objective::Cpo => (task::head(task, all), rlhf(pairs, said("cpo"))),
+        Objective::Orpo => (task::head(task, all), rlhf(pairs, rlhf_type("orpo"))),
+        Objective::Cpo => (task::head(task, all), rlhf(pairs, rlhf_type("cpo"))),
         Objective::SimPo => {
-            let arguments = said("simpo").with_note(
+            let arguments = rlhf_type("simpo").with_note(
                 "cpo_alpha",
                 0.0,
                 "0: no loss of its own for the chosen answers",
             );
             (task::head(task, all), rlhf(pairs, arguments))
         }
-        Objective::Reward => (None, rlhf(pairs, said("rm"))),
+        Objective::Reward => (None, rlhf(pairs, rlhf_type("rm"))),
         Objective::Grpo => {
             let command = Command {
                 truncates: "left",

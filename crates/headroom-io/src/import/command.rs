@@ -43,8 +43,8 @@ fn of_verl(command: &Command) -> Option<Imported> {
             || word.ends_with("_sft_trainer.py")
             || word.contains("main_ppo")
     })?;
-    let (before, said) = words.split_at(at + 1);
-    let mut document = verl::document(said);
+    let (before, arguments) = words.split_at(at + 1);
+    let mut document = verl::document(arguments);
     if !verl::recognises(&document) {
         return None;
     }
@@ -54,8 +54,8 @@ fn of_verl(command: &Command) -> Option<Imported> {
     }
     // `torchrun` has the number of processes.
     for (started, key) in [("nproc_per_node", "n_gpus_per_node"), ("nnodes", "nnodes")] {
-        let said = pairs(before).into_iter().find(|(name, _)| name == started);
-        if let Some((_, count @ Document::Int(_))) = said {
+        let arguments = pairs(before).into_iter().find(|(name, _)| name == started);
+        if let Some((_, count @ Document::Int(_))) = arguments {
             *document.at(["trainer", key].into_iter()) = count;
         }
     }
@@ -121,14 +121,16 @@ impl<'a> Call<'a> {
 
     /// The equivalent configuration file.
     fn document(&self) -> Document {
-        let mut said = pairs(self.flags);
-        let has = |key: &str, said: &[(String, Document)]| said.iter().any(|(name, _)| name == key);
+        let mut arguments = pairs(self.flags);
+        let has = |key: &str, arguments: &[(String, Document)]| {
+            arguments.iter().any(|(name, _)| name == key)
+        };
         match self.program {
             // Its default (ms-swift 4.6 docs, Command-line-parameters.md); files from before version 4 have `train_type`.
-            Program::Swift if !has("tuner_type", &said) && !has("train_type", &said) => {
-                said.push(("tuner_type".into(), "lora".into()));
+            Program::Swift if !has("tuner_type", &arguments) && !has("train_type", &arguments) => {
+                arguments.push(("tuner_type".into(), "lora".into()));
             }
-            Program::Megatron => said.push(("trainer".into(), "megatron".into())),
+            Program::Megatron => arguments.push(("trainer".into(), "megatron".into())),
             _ => {}
         }
         let task = self.before.last().map(String::as_str).unwrap_or_default();
@@ -144,15 +146,16 @@ impl<'a> Call<'a> {
             "gkd" => Some("gkd"),
             _ => None,
         } {
-            said.push(("rl".into(), task.into()));
+            arguments.push(("rl".into(), task.into()));
         }
         if self.gpus() > 1 {
-            said.push(("num_processes".into(), self.gpus().into()));
+            arguments.push(("num_processes".into(), self.gpus().into()));
         }
         if self.nodes() > 1 {
-            said.push(("num_machines".into(), self.nodes().into()));
+            arguments.push(("num_machines".into(), self.nodes().into()));
         }
-        said.into_iter()
+        arguments
+            .into_iter()
             .fold(Document::new(), |all, (key, value)| all.with(key, value))
     }
 
@@ -191,8 +194,8 @@ impl<'a> Call<'a> {
 
     /// A number among the launcher's options, `torchrun`'s or `accelerate launch`'s.
     fn started(&self, name: &str) -> Option<u32> {
-        let said = pairs(self.before);
-        let (_, value) = said.iter().find(|(key, _)| key == name)?;
+        let arguments = pairs(self.before);
+        let (_, value) = arguments.iter().find(|(key, _)| key == name)?;
         match value {
             Document::Int(count) => u32::try_from(*count).ok().filter(|count| *count > 0),
             _ => None,
@@ -234,14 +237,14 @@ fn pairs(words: &[String]) -> Vec<(String, Document)> {
         if values.iter().any(|value| *value == "".into()) {
             continue;
         }
-        let said = match values.len() {
+        let arguments = match values.len() {
             0 => Document::Bool(true),
             1 => values.remove(0),
             _ => Document::List(values),
         };
         let name = name.replace('-', "_");
         all.retain(|(other, _)| *other != name);
-        all.push((name, said));
+        all.push((name, arguments));
     }
     all
 }

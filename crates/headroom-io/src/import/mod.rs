@@ -76,14 +76,15 @@ impl Imported {
             return self.problems.push(settings::unknown(field, text));
         };
         match setting.parse(text) {
-            Ok(value) => self.say(setting, value, tool, key),
+            Ok(value) => self.set_value(setting, value, tool, key),
             Err(problem) => self.problems.push(problem),
         }
     }
 
-    pub fn say(&mut self, setting: SettingId, value: Value, tool: &'static str, key: &str) {
+    pub fn set_value(&mut self, setting: SettingId, value: Value, tool: &'static str, key: &str) {
         let key = key.to_string();
-        self.draft.say(setting, value, Origin::File { tool, key });
+        self.draft
+            .set_value(setting, value, Origin::File { tool, key });
         self.scenario = resolve(&self.draft).scenario;
     }
 
@@ -95,7 +96,7 @@ impl Imported {
             model.dims.insert(name.into(), size);
         }
         if let Some(dims) = settings::find("model.dims") {
-            self.say(dims, Value::Sizes(model.dims), tool, key);
+            self.set_value(dims, Value::Sizes(model.dims), tool, key);
         }
     }
 

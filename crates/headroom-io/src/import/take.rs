@@ -205,14 +205,14 @@ impl<'a> KeyReader<'a> {
     /// The import, with the paths of unused keys but for those without an effect on memory.
     pub fn finish(self, without_effect: &[&str]) -> Imported {
         let mut imported = self.imported;
-        let said = |leaf: &&Leaf| {
+        let is_unused = |leaf: &&Leaf| {
             let covers = |key: &&str| {
                 let below = leaf.path.strip_prefix(*key);
                 below.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
             };
             !leaf.used && *leaf.value != Document::Null && !without_effect.iter().any(covers)
         };
-        let left = self.leaves.iter().filter(said);
+        let left = self.leaves.iter().filter(is_unused);
         imported
             .unused_keys
             .extend(left.map(|leaf| leaf.path.clone()));

@@ -85,14 +85,14 @@ fn task(reader: &mut KeyReader) {
         return;
     };
     let rounds = ["steps_per_generation", "generation_batch_size"];
-    let said = rounds.iter().any(|key| reader.peek(key).is_some());
+    let is_set = rounds.iter().any(|key| reader.peek(key).is_some());
     let generations = match reader.peek("num_generations") {
         Some(Document::Int(count)) => u64::try_from(*count).unwrap_or(1).max(1),
         _ => Task::default().generations,
     };
     let Scenario { data, training, .. } = &reader.imported.scenario;
     let at_once = data.micro_batch.saturating_mul(training.accumulation);
-    if word == "grpo" && !said && !at_once.is_multiple_of(generations) {
+    if word == "grpo" && !is_set && !at_once.is_multiple_of(generations) {
         // "We will change the batch size of .. to the `num_generations` of ..": it keeps a group together (unsloth/models/rl.py).
         reader.set("data.micro_batch", &generations.to_string());
     }

@@ -29,12 +29,12 @@ pub fn document(words: &[String]) -> Document {
         if value.is_empty() || key.split('.').count() > 8 || !key.split('.').all(plain) {
             continue;
         }
-        *document.at(key.split('.')) = said(value);
+        *document.at(key.split('.')) = parsed(value);
     }
     document
 }
 
-fn said(word: &str) -> Document {
+fn parsed(word: &str) -> Document {
     match word {
         "true" | "True" => return Document::Bool(true),
         "false" | "False" => return Document::Bool(false),
@@ -168,9 +168,9 @@ fn gpus(reader: &mut KeyReader) {
 
 /// The policy's parallel strategy: FSDP 1 by default, FSDP 2 in fine-tuning.
 fn strategy(reader: &mut KeyReader, of_actor: &str, of_model: &str, fine_tunes: bool) {
-    let said = reader.text(of_actor).or_else(|| reader.text(of_model));
+    let strategy_name = reader.text(of_actor).or_else(|| reader.text(of_model));
     let one = reader.imported.scenario.hardware.gpus < 2;
-    let strategy = match said.unwrap_or(if fine_tunes { "fsdp2" } else { "fsdp" }) {
+    let strategy = match strategy_name.unwrap_or(if fine_tunes { "fsdp2" } else { "fsdp" }) {
         "fsdp" => "fsdp1",
         "fsdp2" => "fsdp2",
         "megatron" => return megatron(reader),

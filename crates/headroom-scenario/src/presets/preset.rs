@@ -37,7 +37,7 @@ impl Preset {
         for setting in settings::all() {
             let value = setting.value(&scenario);
             if setting.applies(&scenario) && value != setting.value(&resolved) {
-                draft.say(setting, value, origin());
+                draft.set_value(setting, value, origin());
             }
         }
         draft

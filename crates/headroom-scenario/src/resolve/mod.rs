@@ -34,8 +34,8 @@ type Values = BTreeMap<SettingId, (Value, Origin)>;
 
 pub fn resolve(draft: &Draft) -> Resolved {
     // Which defaults hold depends on the software, the model and the method that the draft names.
-    let said = fill(draft, &format::values(draft.format())).scenario;
-    fill(draft, &defaults(draft.format(), &said))
+    let stack_and_model = fill(draft, &format::values(draft.format())).scenario;
+    fill(draft, &defaults(draft.format(), &stack_and_model))
 }
 
 /// The value of every setting in such a scenario where the draft has none.
@@ -52,7 +52,7 @@ pub(super) fn defaults(format: Option<u32>, scenario: &Scenario) -> Values {
 fn fill(draft: &Draft, defaults: &Values) -> Resolved {
     let mut resolved = Resolved::default();
     for setting in settings::all() {
-        let said = draft.get(setting);
+        let own = draft.get(setting);
         let applies = setting.applies(&resolved.scenario);
         let closed = match setting.parent {
             None if !applies => settings::find("task.objective"),
@@ -74,7 +74,7 @@ fn fill(draft: &Draft, defaults: &Values) -> Resolved {
         }
         resolved.problems.extend(draft.refused(setting).cloned());
         let default = defaults.get(setting);
-        let Some((value, origin)) = said.or(default) else {
+        let Some((value, origin)) = own.or(default) else {
             continue;
         };
         setting.write(&mut resolved.scenario, value.clone());
@@ -108,8 +108,8 @@ fn closed_parent(setting: SettingId, draft: &Draft) -> Option<SettingId> {
     let parent = settings::find(setting.parent?)?;
     let (value, origin) = draft.get(parent)?;
     let stronger = |child: SettingId| {
-        let said = draft.get(child);
-        said.is_some_and(|(_, own)| own.rank() > origin.rank())
+        let value = draft.get(child);
+        value.is_some_and(|(_, own)| own.rank() > origin.rank())
     };
     (*value == Value::Switch(false) && !siblings(setting).any(stronger)).then_some(parent)
 }

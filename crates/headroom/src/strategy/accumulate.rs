@@ -46,13 +46,13 @@ pub(crate) fn accumulate(args: &Args) -> Result<Answer, Refusal> {
                 "- {} {}: {}\n",
                 check.id,
                 check.equal.id(),
-                check.says
+                check.description
             ));
             checks.push(
                 Document::new()
                     .with("id", check.id)
                     .with("equal", check.equal.id())
-                    .with("says", check.says)
+                    .with("says", check.description)
                     .with("source", check.source),
             );
         }

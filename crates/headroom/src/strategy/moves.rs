@@ -101,7 +101,7 @@ fn diff_lines(change: &Change) -> Vec<String> {
                 .collect()
         }
         Change::Enabled => vec!["can run this only with the move".into()],
-        Change::Unsaid => vec!["has no setting for it".into()],
+        Change::NotExpressed => vec!["has no setting for it".into()],
         Change::Refused(problems) => problems
             .iter()
             .map(|problem| format!("cannot: {problem}"))

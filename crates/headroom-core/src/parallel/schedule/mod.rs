@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     /// The passes of a rank in PyTorch's own words: stage, kind and micro-batch.
-    fn said(pipeline: Pipeline) -> String {
+    fn described(pipeline: Pipeline) -> String {
         let passes = pipeline
             .actions()
             .into_iter()
@@ -168,7 +168,7 @@ mod tests {
             rank,
             micro_batches,
         };
-        assert_eq!(said(pipeline), expected);
+        assert_eq!(described(pipeline), expected);
     }
 
     #[test]

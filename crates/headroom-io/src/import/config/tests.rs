@@ -90,9 +90,12 @@ fn the_model_types_that_are_downloaded_most_answer_as_the_table_says() {
     let of = |how: &str| counts.get(how).copied().unwrap_or(0);
     let answered = of("forward function") + of("recorded graph");
     assert!(answered >= 100, "{counts:?}");
-    let said = |how: &str, word: &str| TYPES.contains(&format!("{} {word}", of(how)));
-    assert!(said("forward function", "types by a forward"), "{counts:?}");
-    assert!(said("recorded graph", "by recorded graphs"), "{counts:?}");
+    let listed = |how: &str, word: &str| TYPES.contains(&format!("{} {word}", of(how)));
+    assert!(
+        listed("forward function", "types by a forward"),
+        "{counts:?}"
+    );
+    assert!(listed("recorded graph", "by recorded graphs"), "{counts:?}");
 }
 
 #[test]

@@ -10,17 +10,18 @@ pub fn document(
     config: Option<&Call>,
     trainer: Option<&Call>,
 ) -> Document {
-    let said = |call: Option<&Call>, key: &str| call.and_then(|call| call.get(key)).cloned();
-    let length = said(Some(model), "max_seq_length")
-        .or_else(|| said(config, "max_length"))
-        .or_else(|| said(config, "max_seq_length"))
-        .or_else(|| said(trainer, "max_seq_length"));
-    let full = said(Some(model), "full_finetuning") == Some(Document::Bool(true));
+    let argument = |call: Option<&Call>, key: &str| call.and_then(|call| call.get(key)).cloned();
+    let length = argument(Some(model), "max_seq_length")
+        .or_else(|| argument(config, "max_length"))
+        .or_else(|| argument(config, "max_seq_length"))
+        .or_else(|| argument(trainer, "max_seq_length"));
+    let full = argument(Some(model), "full_finetuning") == Some(Document::Bool(true));
     // Weights are loaded in four bits by default.
     let other = ["load_in_8bit", "load_in_16bit", "load_in_fp8"];
-    let other = other.map(|key| said(Some(model), key) == Some(Document::Bool(true)));
-    let four = said(Some(model), "load_in_4bit").unwrap_or(Document::Bool(!other.contains(&true)));
-    let checkpointing = match said(adapters, "use_gradient_checkpointing") {
+    let other = other.map(|key| argument(Some(model), key) == Some(Document::Bool(true)));
+    let four =
+        argument(Some(model), "load_in_4bit").unwrap_or(Document::Bool(!other.contains(&true)));
+    let checkpointing = match argument(adapters, "use_gradient_checkpointing") {
         Some(Document::Text(value)) if value == "unsloth" || value == "True" => "true".into(),
         Some(Document::Text(value)) => Document::Text(value),
         Some(Document::Bool(false)) => "none".into(),
@@ -34,15 +35,18 @@ pub fn document(
     }
     for (key, value) in [
         ("max_seq_length", length),
-        ("batch_size", said(config, "per_device_train_batch_size")),
+        (
+            "batch_size",
+            argument(config, "per_device_train_batch_size"),
+        ),
         (
             "gradient_accumulation_steps",
-            said(config, "gradient_accumulation_steps"),
+            argument(config, "gradient_accumulation_steps"),
         ),
-        ("optim", said(config, "optim")),
+        ("optim", argument(config, "optim")),
         (
             "packing",
-            said(config, "packing").or_else(|| said(trainer, "packing")),
+            argument(config, "packing").or_else(|| argument(trainer, "packing")),
         ),
     ] {
         if let Some(value) = value {
@@ -50,7 +54,7 @@ pub fn document(
         }
     }
     let mut document = Document::new();
-    let name = said(Some(model), "model_name").or_else(|| model.positional.first().cloned());
+    let name = argument(Some(model), "model_name").or_else(|| model.positional.first().cloned());
     document = document.with("model", name.unwrap_or_else(|| "".into()));
     if let Some(task) = trainer.and_then(Call::task) {
         document = document.with("task", task);
@@ -64,13 +68,13 @@ pub fn document(
             "beta",
             "precompute_ref_log_probs",
         ] {
-            if let Some(value) = said(config, key) {
+            if let Some(value) = argument(config, key) {
                 document = document.with(key, value);
             }
         }
-        if said(Some(model), "fast_inference") == Some(Document::Bool(true)) {
+        if argument(Some(model), "fast_inference") == Some(Document::Bool(true)) {
             // vLLM in the same process, with half of the GPU by default (unsloth/models/loader.py).
-            let share = said(Some(model), "gpu_memory_utilization");
+            let share = argument(Some(model), "gpu_memory_utilization");
             document = document
                 .with("use_vllm", true)
                 .with("vllm_mode", "colocate")
@@ -92,7 +96,7 @@ pub fn document(
         ("target_modules", "target_modules", None),
     ] {
         let usual = usual.filter(|_| adapters.is_some());
-        if let Some(value) = said(adapters, from).or(usual) {
+        if let Some(value) = argument(adapters, from).or(usual) {
             lora = lora.with(to, value);
         }
     }

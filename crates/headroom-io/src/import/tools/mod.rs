@@ -38,9 +38,9 @@ pub fn recognises(document: &Document) -> bool {
     ];
     let copies = COPIES.iter().chain(ADAPTERS).map(|(key, _)| key);
     let known = copies.chain(SWITCHES).chain(PRECISION).chain(MARKS);
-    let said = known.filter(|key| document.get(key).is_some()).count();
+    let known_keys = known.filter(|key| document.get(key).is_some()).count();
     // A short file may leave all else to its command.
-    said >= 2 || document.get("model_name_or_path").is_some() && names_data(document)
+    known_keys >= 2 || document.get("model_name_or_path").is_some() && names_data(document)
 }
 
 /// The default scenario, or the run if the file names no model, with the file's settings; unused keys are listed.

@@ -150,10 +150,10 @@ pub fn liger(reader: &mut KeyReader) {
     let on = whole.map(|key| reader.switch(key) == Some(true));
     let switched = on[0] || on[1];
     // What the switch turns on, or the parts that its configuration lists.
-    let mut said = |key: &str| reader.switch(&format!("liger_kernel_config.{key}"));
-    let linear = said("fused_linear_cross_entropy").unwrap_or(true) && switched || on[2];
-    let whole = said("cross_entropy") == Some(true) && switched;
-    let kernels = ["rope", "rms_norm", "layer_norm", "swiglu", "geglu"].map(said);
+    let mut kernel_switch = |key: &str| reader.switch(&format!("liger_kernel_config.{key}"));
+    let linear = kernel_switch("fused_linear_cross_entropy").unwrap_or(true) && switched || on[2];
+    let whole = kernel_switch("cross_entropy") == Some(true) && switched;
+    let kernels = ["rope", "rms_norm", "layer_norm", "swiglu", "geglu"].map(kernel_switch);
     let kernels = switched && kernels.iter().all(|part| part.unwrap_or(true));
     if linear {
         reader.set("training.loss", "liger-linear");
