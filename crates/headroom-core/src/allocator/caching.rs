@@ -92,7 +92,7 @@ pub(super) struct Segment {
 
 /// Calls to the driver, recorded only if a replay requests it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DriverCall {
+pub(crate) enum DriverCall {
     Malloc { segment: u32, bytes: Bytes },
     Free { segment: u32, bytes: Bytes },
     Map { bytes: Bytes },
@@ -115,6 +115,7 @@ pub(super) struct Forks {
 }
 
 impl Allocator {
+    /// An empty allocator: nothing is reserved yet.
     pub fn new(settings: Settings, card: Card) -> Self {
         let mut allocator = Self {
             settings,
@@ -174,6 +175,7 @@ impl Allocator {
             self.allowed.is_some() && self.settings.garbage_collection_threshold.is_some();
     }
 
+    /// The counters as they are now.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }

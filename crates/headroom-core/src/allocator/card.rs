@@ -57,12 +57,15 @@ pub struct Oom {
     pub tried: Bytes,
     /// The request, rounded as blocks are.
     pub rounded: Bytes,
+    /// The card that refused.
     pub card: Card,
     /// What the driver had left.
     pub free: Bytes,
     /// The limit of `set_per_process_memory_fraction`, where one is set.
     pub allowed: Option<Bytes>,
+    /// Allocated by tensors at that moment: `memory_allocated`.
     pub allocated: Bytes,
+    /// Held by the allocator at that moment: `memory_reserved`.
     pub reserved: Bytes,
 }
 

@@ -7,7 +7,9 @@ use headroom_base::units::Bytes;
 /// A number of bytes now, and the most since the last `reset_peak_memory_stats`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Stat {
+    /// The counter's `.current`.
     pub current: Bytes,
+    /// The counter's `.peak`.
     pub peak: Bytes,
 }
 

@@ -58,7 +58,7 @@ impl Allocator {
 /// them and is as long: each frees exactly what it allocates. In the order in which they begin; of those that begin together the
 /// longest first.
 #[derive(Clone, Debug)]
-pub struct Repeats<'a> {
+pub(crate) struct Repeats<'a> {
     stretches: &'a [Range<usize>],
     /// Layouts at the beginnings of what is repeated.
     before: Vec<(usize, Layout)>,
@@ -71,7 +71,7 @@ fn original(stretch: &Range<usize>) -> usize {
 }
 
 impl<'a> Repeats<'a> {
-    pub const fn new(stretches: &'a [Range<usize>]) -> Self {
+    pub(crate) const fn new(stretches: &'a [Range<usize>]) -> Self {
         Self {
             stretches,
             before: Vec::new(),
@@ -80,7 +80,7 @@ impl<'a> Repeats<'a> {
     }
 
     /// Where the replay may continue from this position, if what follows would leave everything unchanged.
-    pub fn skip(&mut self, at: usize, allocator: &Allocator) -> Option<usize> {
+    pub(crate) fn skip(&mut self, at: usize, allocator: &Allocator) -> Option<usize> {
         let originates = self.stretches.iter().any(|stretch| original(stretch) == at);
         let begins = self.stretches.iter().any(|stretch| stretch.start == at);
         if !originates && !begins {
@@ -115,7 +115,7 @@ impl<'a> Repeats<'a> {
     }
 
     /// The next position at which to ask.
-    pub fn next_border(&self, after: usize) -> usize {
+    pub(crate) fn next_border(&self, after: usize) -> usize {
         let borders = self
             .stretches
             .iter()

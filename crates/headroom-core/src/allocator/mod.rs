@@ -29,11 +29,12 @@ mod sizes;
 #[cfg(test)]
 mod tests;
 
-pub use caching::{Allocator, DriverCall, Stream};
+pub(crate) use caching::DriverCall;
+pub use caching::{Allocator, Stream};
 pub use card::{Card, Oom};
 pub use cards::{smallest_card, smallest_card_between};
 pub use counters::{Counters, Stat};
-pub use layout::Repeats;
+pub(crate) use layout::Repeats;
 pub use replay::{Report, Request, Requests, replay};
 pub use settings::{Divisions, Settings, SettingsProblem};
 

@@ -10,25 +10,36 @@ use headroom_base::units::Bytes;
 /// One call of a program to the allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
+    /// Allocates; a request for no bytes allocates nothing.
     Malloc {
+        /// The caller's number for the memory, by which it is freed.
         handle: u32,
+        /// The requested size, before rounding.
         bytes: Bytes,
+        /// The stream whose pool serves it.
         stream: Stream,
     },
+    /// Frees; a handle that is not alive is left alone.
     Free {
+        /// The number that the memory was allocated with.
         handle: u32,
     },
     /// A free of memory that another stream uses: it takes effect at the next request.
     FreeDeferred {
+        /// The number that the memory was allocated with.
         handle: u32,
     },
+    /// `torch.cuda.empty_cache()`.
     EmptyCache,
+    /// `torch.cuda.reset_peak_memory_stats()`.
     ResetPeaks,
 }
 
 /// A program's requests, to be replayed again and again.
 pub trait Requests {
+    /// The number of requests.
     fn count(&self) -> usize;
+    /// The request at this position, counted from 0; `None` beyond the last.
     fn get(&self, at: usize) -> Option<Request>;
 
     /// Stretches with the same requests as those just before them (see `Repeats`).
@@ -49,6 +60,7 @@ impl Requests for [Request] {
 /// How a replay ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
+    /// The allocator's counters when the replay ended.
     pub counters: Counters,
     /// The request that failed and its index.
     pub failure: Option<(usize, Oom)>,

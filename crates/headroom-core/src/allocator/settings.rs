@@ -10,6 +10,7 @@ use headroom_base::units::Bytes;
 /// What `PYTORCH_ALLOC_CONF` (or `PYTORCH_CUDA_ALLOC_CONF`) and `set_per_process_memory_fraction` choose.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Settings {
+    /// `expandable_segments`: a segment grows by mapping memory at its end.
     pub expandable_segments: bool,
     /// Blocks of this size and above are not split.
     pub max_split_size: Option<Bytes>,
@@ -18,7 +19,9 @@ pub struct Settings {
     pub max_non_split_rounding: Option<Bytes>,
     /// Acts only together with `memory_fraction`.
     pub garbage_collection_threshold: Option<f64>,
+    /// `per_process_memory_fraction`: the share of the card's total that the allocator may reserve; `None` without a limit.
     pub memory_fraction: Option<f64>,
+    /// `roundup_power2_divisions`.
     pub divisions: Divisions,
     /// The segment that requests between 1 and 10 MiB share.
     pub large_segment: Bytes,
@@ -32,8 +35,11 @@ pub struct Divisions([u32; 16]);
 /// An entry of the settings that PyTorch refuses, or that is not modelled here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SettingsProblem {
+    /// The name before the colon.
     pub key: String,
+    /// The text after the colon.
     pub value: String,
+    /// What would have been accepted, to be shown to the user.
     pub expected: &'static str,
 }
 

@@ -16,12 +16,14 @@ pub struct AliveTensors {
     pub when: Option<(u32, Phase)>,
     /// The requested size of each, and the index of its kind in `kinds`.
     pub tensors: Vec<(Bytes, usize)>,
+    /// What the indices in `tensors` refer to, in order of the first tensor of each.
     pub kinds: Vec<TensorKind>,
 }
 
 /// Tensors made by the same operation, in modules that differ only by their index.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TensorKind {
+    /// What the tensors are used for.
     pub category: Category,
     /// The module, with `*` for numbers: `transformer.h.*.attn`.
     pub module: String,

@@ -8,9 +8,11 @@ use crate::tape::{Event, Group, Storage, Trace};
 pub struct ExpandedEvent {
     /// The number of this copy of the storage.
     pub handle: u32,
+    /// The storage's index in the trace, the same for all its copies.
     pub storage: u32,
     /// The requested size.
     pub bytes: u64,
+    /// Whether the storage is freed; otherwise it is allocated.
     pub is_free: bool,
     /// The stream of its pool.
     pub stream: Stream,
@@ -30,6 +32,7 @@ pub struct Expansion<'a> {
 }
 
 impl<'a> Expansion<'a> {
+    /// Yields each allocation and each free as an event of its own.
     pub fn new(trace: &'a Trace) -> Self {
         let count = trace.storages.len();
         let mut handles = count as u32;

@@ -10,17 +10,20 @@ use headroom_base::units::Bytes;
 /// Tensors alive at one instant that have the same operation and size, in modules that differ only by their index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorGroup {
+    /// What the tensors are used for.
     pub category: Category,
     /// The module, with `*` for numbers: `transformer.h.*.attn`.
     pub module: String,
     /// The operation that made them.
     pub op: &'static str,
+    /// How many of them are alive.
     pub count: u64,
     /// The size of one, as the allocator rounds it.
     pub each: Bytes,
 }
 
 impl TensorGroup {
+    /// The size of all of them together.
     pub fn total(&self) -> Bytes {
         self.each * self.count
     }
@@ -57,8 +60,11 @@ pub(super) fn groups(trace: &Trace, instant: &PhasePeak) -> Vec<TensorGroup> {
 /// A group of tensors with their shape and the operations that saved them for backward.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorDetail {
+    /// The operation, size and module that the tensors share, and their number.
     pub group: TensorGroup,
+    /// The shape of the first tensor on the storage; empty if none was recorded.
     pub shape: Vec<u64>,
+    /// The dtype of the first tensor on the storage; `None` if none was recorded.
     pub dtype: Option<DType>,
     /// The operations whose backward needs them.
     pub saved_for: Vec<&'static str>,

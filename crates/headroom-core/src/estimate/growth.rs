@@ -8,7 +8,9 @@ use headroom_scenario::Scenario;
 /// Memory that metrics which are never reset keep from each evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Growth {
+    /// What one evaluation leaves on the GPU.
     pub per_evaluation: Bytes,
+    /// How many evaluations an epoch has, rounded down.
     pub evaluations_per_epoch: u64,
     /// Of the run.
     pub epochs: Option<NonZero<u64>>,

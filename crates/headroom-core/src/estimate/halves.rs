@@ -39,6 +39,7 @@ pub struct CombinedStep {
     pub in_passes: Bytes,
     /// The peak of the optimizer update.
     pub in_update: Bytes,
+    /// The duration of one optimizer step, with all its micro-batches.
     pub step: Span,
 }
 

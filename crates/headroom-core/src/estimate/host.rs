@@ -17,13 +17,18 @@ use headroom_scenario::{
 pub struct Host {
     /// Training processes on it, one per GPU.
     pub processes: u64,
+    /// The uses of its memory, each for all processes together.
     pub parts: Vec<HostPart>,
+    /// The sum of `parts`.
     pub total: Band,
 }
 
+/// One use of a machine's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct HostPart {
+    /// What the memory is used for.
     pub what: HostUse,
+    /// Its size over all processes of the machine.
     pub bytes: Band,
 }
 
@@ -31,14 +36,23 @@ pub struct HostPart {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostUse {
+    /// Batches that the workers of a `DataLoader` have prefetched or are collating.
     Batches,
+    /// Page-locked copies of the batches that wait (`pin_memory=True`).
     PinnedBatches,
+    /// The data set that each process loads, and copies of it in workers.
     DataSet,
+    /// Offloaded weights and gradients in page-locked memory.
     PinnedStates,
+    /// States of paged optimizers, or of an optimizer that steps on the host.
     OptimizerStates,
+    /// Activations that `save_on_cpu` moves to the host.
     Activations,
+    /// A moving average of the weights that is kept on the host.
     Average,
+    /// The checkpoint that is read when the run is resumed.
     Checkpoint,
+    /// The full weights that rank 0 gathers to write a checkpoint.
     Gathering,
 }
 
@@ -104,9 +118,11 @@ impl HostUse {
 pub struct Disk {
     /// One checkpoint.
     pub parts: Vec<Part<Category>>,
+    /// The size of one checkpoint: the sum of `parts`.
     pub checkpoint: Bytes,
     /// How many exist at once: those kept and the one being written, or an epoch's if all are kept.
     pub count: Option<u64>,
+    /// The size of `count` checkpoints; `None` if their number is unknown.
     pub total: Option<Bytes>,
 }
 

@@ -11,7 +11,9 @@ use headroom_scenario::{Case, Training};
 /// One input tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
+    /// The name of the argument, such as `input_ids`.
     pub name: &'static str,
+    /// Its shape for one micro-batch.
     pub shape: Vec<u64>,
     /// Floating point; the others are integer indices.
     pub is_floating: bool,

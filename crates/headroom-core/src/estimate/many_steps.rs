@@ -13,10 +13,13 @@ use headroom_base::units::Bytes;
 pub struct StepMemory {
     /// Tokens of a sample, or edges of a batch.
     pub size: u64,
+    /// The most that is allocated during the step.
     pub allocated_peak: Bytes,
     /// Still allocated when the step ends.
     pub allocated_end: Bytes,
+    /// The most that is reserved during the step.
     pub reserved_peak: Bytes,
+    /// Still reserved when the step ends.
     pub reserved_end: Bytes,
 }
 
@@ -32,11 +35,13 @@ pub struct ManySteps {
 }
 
 impl ManySteps {
+    /// The highest allocated peak of the completed steps.
     pub fn allocated(&self) -> Bytes {
         let peaks = self.steps.iter().map(|step| step.allocated_peak);
         peaks.max().unwrap_or_default()
     }
 
+    /// The highest reserved peak of the completed steps.
     pub fn reserved(&self) -> Bytes {
         let peaks = self.steps.iter().map(|step| step.reserved_peak);
         peaks.max().unwrap_or_default()
@@ -50,6 +55,7 @@ pub struct LoopOptions {
     pub empty_cache_every: usize,
     /// Another process allocates this much of the GPU before this step.
     pub other_process: Option<(usize, Bytes)>,
+    /// A tensor that every step leaves behind; `None` if there is none.
     pub retained: Option<Retained>,
     /// Every this many steps, from the first on, the step's leftovers are never freed, as with outputs appended to a list;
     /// 0 for never.
@@ -63,8 +69,11 @@ pub struct LoopOptions {
 /// A tensor that every step leaves behind: a fixed part and one that grows with the batch; only the last few are kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Retained {
+    /// The size that every one of these tensors has at least.
     pub fixed: Bytes,
+    /// Added for each unit of the step's `size`: a token of a sample, or an edge of a batch.
     pub per_size: Bytes,
+    /// How many are kept: each further step frees the oldest.
     pub last: usize,
 }
 

@@ -21,6 +21,7 @@ pub enum Fit {
 }
 
 impl Fit {
+    /// Compares the range of the needed memory with what is usable.
     pub fn of(need: Band, usable: Bytes) -> Self {
         if need.high <= usable {
             Self::Fits
@@ -33,6 +34,7 @@ impl Fit {
         }
     }
 
+    /// The verdict in words to be shown to the user.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Fits => "fits",
@@ -43,6 +45,7 @@ impl Fit {
     }
 }
 
+/// What a training step needs on one rank, and its machine's memory and disk.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Estimate {
     /// `torch.cuda.max_memory_allocated`.
@@ -53,6 +56,7 @@ pub struct Estimate {
     pub device: Band,
     /// The phase whose peak is the step's peak.
     pub phase: Phase,
+    /// The allocated peak of each phase that the last simulated step has.
     pub phases: Vec<Part<Phase>>,
     /// What is alive at the peak; sums to `allocated.expected`.
     pub breakdown: Vec<Part<Category>>,
@@ -63,9 +67,13 @@ pub struct Estimate {
     /// Allocated between steps.
     #[serde(rename = "static")]
     pub between_steps: Bytes,
+    /// Allocated when forward ends; of several passes, after the one with the highest peak.
     pub forward_end: Bytes,
+    /// Parameters of the model on this rank, counted before FSDP or ZeRO shards them.
     pub parameters: u64,
+    /// Those of `parameters` that are trained.
     pub trainable: u64,
+    /// FLOPs of a step on one GPU, including recomputation.
     pub flops: Flops,
     /// The memory of one machine.
     pub host: Host,

@@ -60,6 +60,7 @@ impl PartialEq for Prediction {
 }
 
 impl Prediction {
+    /// Looks up the GPU and the model; nothing is run yet.
     pub fn new(scenario: Scenario) -> Self {
         let Case { gpu, model, .. } = Case::of(&scenario);
         let deciding = match deciding(&scenario) {
@@ -83,10 +84,12 @@ impl Prediction {
         }
     }
 
+    /// The scenario, with its own batch size even if larger batches decide whether it fits.
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
     }
 
+    /// The scenario with its GPU and its model from the catalogue, on the first rank.
     pub fn case(&self) -> Case<'_> {
         Case {
             scenario: &self.scenario,

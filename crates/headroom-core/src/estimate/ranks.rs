@@ -21,8 +21,11 @@ pub struct RankMemory {
     pub stage: u32,
     /// Its index among the ranks over which tensors are sharded.
     pub shard: u32,
+    /// `torch.cuda.max_memory_allocated` on this rank.
     pub allocated: Band,
+    /// `torch.cuda.max_memory_reserved` on this rank.
     pub reserved: Band,
+    /// As `nvidia-smi` shows it for this rank's process.
     pub device: Band,
     /// Allocated between steps.
     #[serde(rename = "static")]
@@ -31,6 +34,7 @@ pub struct RankMemory {
     pub phase: Phase,
     /// What is alive at the peak.
     pub breakdown: Vec<Part<Category>>,
+    /// Whether it fits its GPU, as `Estimate::fits` says; `None` if the GPU's memory is unknown.
     pub fits: Option<bool>,
 }
 
@@ -244,6 +248,7 @@ fn middle_stages_to_run(scenario: &Scenario, run: &Run) -> u32 {
 pub struct QuickStep {
     /// The allocated peak of a steady-state step, of the first or the last stage.
     pub peak: Bytes,
+    /// The duration of a step on the slower of the stages that were run.
     pub step: Span,
     /// Whether all degrees of the layout are modelled.
     pub is_split: bool,

@@ -15,9 +15,11 @@ const INSTANTS: usize = 400;
 /// The peaks of one phase of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhasePeak {
+    /// The start of the phase in the trace.
     pub mark: PhaseStart,
     /// How many events of the phase have happened at its peak.
     pub at: usize,
+    /// Bytes allocated at the peak, counted in blocks as the allocator rounds them.
     pub bytes: u64,
     /// Allocated when the phase ends.
     pub end: u64,
@@ -28,7 +30,9 @@ pub struct PhasePeak {
 /// Peaks by phase, and what exists before the first step.
 #[derive(Clone, Debug, Default)]
 pub struct Peaks {
+    /// Bytes allocated before the first step.
     pub setup: u64,
+    /// One for each start of a phase in the trace, in the order in which they run.
     pub phases: Vec<PhasePeak>,
     /// The most that the allocator reserves.
     pub reserved: u64,
@@ -140,7 +144,7 @@ impl Peaks {
             .reduce(|best, next| if next.bytes > best.bytes { next } else { best })
     }
 
-    pub fn in_phase(&self, step: u32, phase: Phase) -> Option<&PhasePeak> {
+    pub(crate) fn in_phase(&self, step: u32, phase: Phase) -> Option<&PhasePeak> {
         self.phases
             .iter()
             .filter(|peak| peak.mark.step == step && peak.mark.phase == phase)

@@ -42,11 +42,13 @@ pub struct UncertaintySources {
 /// One term of the device range, and how to narrow it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Doubt {
+    /// What is uncertain, in words to be shown to the user.
     pub about: &'static str,
     /// How much lower the figure may be.
     pub below: Bytes,
     /// How much higher.
     pub above: Bytes,
+    /// The measurement or setting that narrows the range.
     pub settled_by: &'static str,
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+/// Why a model is not built, or does not run on a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelError {
     /// No forward function is written for the architecture.
@@ -12,30 +13,45 @@ pub enum ModelError {
     MissingList(String),
     /// Lists whose lengths do not fit the architecture.
     MismatchedLists {
+        /// The lists that do not fit, as the message names them.
         names: &'static str,
+        /// The lengths that the architecture needs.
         expected: &'static str,
     },
+    /// A size above the limit that keeps a run short.
     TooLarge {
+        /// The size, or the setting, that is too large.
         name: String,
+        /// The value that it has.
         value: u64,
+        /// The largest value that is accepted.
         most: u64,
     },
+    /// A size below what the architecture needs.
     TooSmall {
+        /// The size that is too small.
         name: &'static str,
+        /// The value that it has.
         value: u64,
+        /// The smallest value that is accepted.
         least: u64,
     },
     /// Every position of a sequence is a step of its own, in each recurrent layer.
     SequenceTooLong {
+        /// The length of a sequence (`data.sequence`).
         sequence: u64,
+        /// The number of recurrent layers.
         layers: u64,
+        /// The longest sequence that is accepted with this many layers.
         most: u64,
     },
     /// No recording of the model holds for this precision, or for this batch and length.
     NotRecorded {
+        /// The micro-batch and the length of the run.
         sizes: (u64, u64),
         /// What the length is called.
         length: &'static str,
+        /// The micro-batches and lengths that were recorded, in ascending order.
         recorded: Vec<(u64, u64)>,
     },
     /// A recorded model runs as it was recorded: this setting would change its forward pass.
@@ -44,6 +60,7 @@ pub enum ModelError {
     NoScalars,
     /// No text encoder is known whose hidden states have this width.
     UnknownTextEncoder {
+        /// The width of the hidden states that the U-Net attends to.
         width: u64,
     },
 }

@@ -8,6 +8,7 @@
     reason = "each is a rule of its own, changed by a release of its own"
 )]
 pub struct Libraries {
+    /// What the loss of a causal language model in transformers copies.
     pub logits: Logits,
     /// Checkpointing is the re-entrant one (transformers before 5.0).
     pub reentrant: bool,

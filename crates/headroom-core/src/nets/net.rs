@@ -9,6 +9,7 @@ use headroom_scenario::{Compile, Data, Training};
 pub trait Net {
     /// The tensors of one micro-batch, allocated before forward.
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor>;
+    /// Runs the model on the tensors of `batch`, loss included.
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output;
     /// Whether a script calls it for predictions and computes the loss itself: wrappers are around the model alone.
     fn computes_loss_outside(&self) -> bool {
@@ -50,6 +51,7 @@ pub trait Net {
 /// What a forward function returns.
 #[derive(Debug)]
 pub struct Output {
+    /// The loss that backward starts from.
     pub loss: Tensor,
     /// The other tensors of the output object, such as logits: alive as long as a script keeps the output.
     pub held: Vec<Tensor>,

@@ -43,10 +43,12 @@ const COUNTS: [&str; 10] = [
 pub struct Sizes(BTreeMap<String, Vec<u64>>);
 
 impl Sizes {
+    /// Sets a dimension to one number.
     pub fn set(&mut self, name: &str, value: u64) {
         self.0.insert(name.to_string(), vec![value]);
     }
 
+    /// Sets a dimension to a list, such as one number for each stage.
     pub fn set_list(&mut self, name: &str, values: Vec<u64>) {
         self.0.insert(name.to_string(), values);
     }
@@ -84,10 +86,12 @@ impl Sizes {
             .ok_or_else(|| ModelError::MissingSize(name.to_string()))
     }
 
+    /// A dimension, or the first number of a list; `None` if it is not set.
     pub fn get(&self, name: &str) -> Option<u64> {
         self.0.get(name).and_then(|all| all.first().copied())
     }
 
+    /// A dimension, or the first number of a list; `default` if it is not set.
     pub fn or(&self, name: &str, default: u64) -> u64 {
         self.get(name).unwrap_or(default)
     }
@@ -99,10 +103,12 @@ impl Sizes {
         sizes
     }
 
+    /// Whether a trait of the model is on: set to anything but 0.
     pub fn is_set(&self, name: &str) -> bool {
         self.or(name, 0) != 0
     }
 
+    /// All numbers of a dimension that the model cannot do without.
     pub fn list(&self, name: &str) -> Result<&[u64], ModelError> {
         self.0
             .get(name)

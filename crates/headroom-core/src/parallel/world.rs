@@ -7,9 +7,13 @@ use headroom_scenario::{Case, Parallel, Parallelism, PolicyType, Precision, Trai
 /// The job that a run is one rank of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct World {
+    /// How many GPUs each dimension of the device mesh has.
     pub mesh: Mesh,
+    /// The place of this rank in the mesh.
     pub rank: Rank,
+    /// How the job is divided; `of_case` replaces `Auto` dtypes by what the trainer chooses.
     pub parallel: Parallel,
+    /// The library that trains, whose defaults apply to what the layout leaves open.
     pub trainer: Trainer,
     /// The model's hidden size, from which transformers computes sizes that are left to it.
     pub hidden: Option<u64>,

@@ -21,6 +21,7 @@ pub(crate) const FEWEST_PASSES: u64 = 3;
     reason = "each is a question of its own, free of the others"
 )]
 pub struct RunPlan {
+    /// How many optimizer steps are run.
     pub steps: u32,
     /// Micro-batches of each step that are run, at most; the first of them and the last. The others hold their inputs.
     pub passes: u64,
@@ -37,15 +38,18 @@ pub struct RunPlan {
     pub world: World,
     /// Samples of an evaluation after the last step; 0 for none.
     pub evaluation: u64,
+    /// Whether modules train or evaluate while the model is trained.
     pub mode: ModelMode,
     /// After the last step a checkpoint's weights are loaded onto the device next to the model's own, as when a run is resumed.
     pub resumes: bool,
+    /// What is recorded besides memory.
     pub detail: Detail,
     /// When the last step ends, the script's variables still hold its batch and the last parameter's gradient, which it has looked
     /// at: for recorded runs whose script did so.
     pub looks_at_gradients: bool,
     /// Of many equal passes, as over sampled tokens, only those that decide the peak are run.
     pub peak_only: bool,
+    /// The rules of the versions of the libraries that the model comes from.
     pub libraries: Libraries,
 }
 
@@ -53,7 +57,9 @@ pub struct RunPlan {
 /// purpose: its modules then evaluate while it trains them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelMode {
+    /// `model.train()`.
     Train,
+    /// `model.eval()`.
     Eval,
 }
 

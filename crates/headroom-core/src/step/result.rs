@@ -5,8 +5,11 @@ use crate::tape::Trace;
 /// The result of a simulated run.
 #[derive(Debug)]
 pub struct Run {
+    /// The recorded events, kernels and tensors.
     pub trace: Trace,
+    /// Parameters of the model on this rank, counted before FSDP or ZeRO shards them.
     pub parameters: u64,
+    /// Those of `parameters` that are trained.
     pub trainable: u64,
     /// Bytes of the optimizer's states and of what else it keeps in the host's memory.
     pub host_states: u64,
@@ -14,6 +17,7 @@ pub struct Run {
     pub pinned: u64,
     /// Bytes of the weights, and of those that are trained.
     pub bytes: u64,
+    /// Bytes of the trained weights alone, as this rank holds them.
     pub trainable_bytes: u64,
     /// Over how many GPUs the matrices are split: 1 where the network has no plan for that.
     pub tensor_parallel: u64,

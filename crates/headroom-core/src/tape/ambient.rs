@@ -72,7 +72,7 @@ impl Tape {
         self.0.construction.params.take()
     }
 
-    pub fn declaring(&self) -> bool {
+    pub(crate) fn declaring(&self) -> bool {
         self.mode().declaring
     }
 
@@ -91,7 +91,7 @@ impl Tape {
         self.mode().grad
     }
 
-    pub fn autocast_dtype(&self) -> Option<DType> {
+    pub(crate) fn autocast_dtype(&self) -> Option<DType> {
         self.mode().autocast
     }
 
@@ -108,7 +108,7 @@ impl Tape {
         });
     }
 
-    pub fn scope(&self) -> Scope {
+    pub(crate) fn scope(&self) -> Scope {
         self.mode().scope
     }
 

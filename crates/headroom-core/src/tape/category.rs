@@ -6,9 +6,13 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Category {
+    /// Parameters of the model, trained or frozen.
     Parameters,
+    /// The parameters' gradients (`.grad`).
     Gradients,
+    /// What the optimizer keeps for each parameter (`optimizer.state`).
     OptimizerStates,
+    /// Buffers of the model's modules.
     Buffers,
     /// The batch itself.
     Inputs,
@@ -19,6 +23,7 @@ pub enum Category {
     AutocastCopies,
     /// Alive only during backward.
     BackwardTemporaries,
+    /// Alive only during the optimizer update.
     OptimizerTemporaries,
     /// Scratch memory of kernels.
     Workspace,

@@ -7,11 +7,13 @@ use super::Torch;
 pub struct Machine {
     /// Compute capability, such as `(8, 0)`.
     pub capability: (u8, u8),
+    /// Streaming multiprocessors of the GPU, which some kernels split their work over.
     pub multiprocessors: u64,
     /// Scratch memory a cuDNN convolution plan claims.
     pub cudnn_workspace: u64,
     /// Generated kernels are timed when they first run.
     pub tunes: bool,
+    /// The rules of the version of PyTorch.
     pub torch: Torch,
 }
 

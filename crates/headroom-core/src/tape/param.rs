@@ -75,7 +75,7 @@ pub struct ConstructionPoint {
 }
 
 impl Tape {
-    pub fn construction_point(&self) -> ConstructionPoint {
+    pub(crate) fn construction_point(&self) -> ConstructionPoint {
         ConstructionPoint {
             params: self.0.construction.params.borrow().len(),
             setup: self.0.trace.borrow().setup.len(),

@@ -15,6 +15,7 @@ impl std::fmt::Debug for Tape {
 }
 
 impl Tape {
+    /// An empty recording for this GPU and version of PyTorch.
     pub fn new(machine: Machine) -> Self {
         // Room for a folded run, so that lists are not moved as they grow.
         const EVENTS: usize = 4096;
@@ -53,7 +54,7 @@ impl Tape {
         }))
     }
 
-    pub fn machine(&self) -> Machine {
+    pub(crate) fn machine(&self) -> Machine {
         self.0.machine
     }
 
@@ -62,7 +63,7 @@ impl Tape {
         self.0.recorder.skips_kernels.set(true);
     }
 
-    pub fn skips_kernels(&self) -> bool {
+    pub(crate) fn skips_kernels(&self) -> bool {
         self.0.recorder.skips_kernels.get()
     }
 
@@ -102,7 +103,7 @@ impl Tape {
         self.empty_as(op, Layout::contiguous(shape), dtype)
     }
 
-    pub fn empty_as(&self, op: &'static str, layout: Layout, dtype: DType) -> Tensor {
+    pub(crate) fn empty_as(&self, op: &'static str, layout: Layout, dtype: DType) -> Tensor {
         self.0.empty(op, layout, dtype)
     }
 
@@ -114,7 +115,7 @@ impl Tape {
         }
     }
 
-    pub fn kernel(&self, op: &'static str, dtype: DType, flops: f64, bytes_moved: f64) {
+    pub(crate) fn kernel(&self, op: &'static str, dtype: DType, flops: f64, bytes_moved: f64) {
         self.0.kernel(op, dtype, [flops, bytes_moved], 1);
     }
 
@@ -198,7 +199,7 @@ impl Tape {
         true
     }
 
-    pub fn path(&self, scope: Scope) -> String {
+    pub(crate) fn path(&self, scope: Scope) -> String {
         self.0.trace.borrow().path(scope)
     }
 

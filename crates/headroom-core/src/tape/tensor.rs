@@ -173,13 +173,13 @@ impl Core {
 }
 
 impl Tensor {
-    pub fn tape(&self) -> Tape {
+    pub(crate) fn tape(&self) -> Tape {
         Tape(self.core().clone())
     }
     pub(in crate::tape) fn core(&self) -> &Rc<Core> {
         &self.inner().core
     }
-    pub fn layout(&self) -> &Layout {
+    pub(crate) fn layout(&self) -> &Layout {
         &self.inner().layout.layout
     }
     pub(in crate::tape) fn is_contiguous(&self) -> bool {
@@ -195,6 +195,7 @@ impl Tensor {
     pub(in crate::tape) fn shared_layout(&self) -> &Rc<Shared> {
         &self.inner().layout
     }
+    /// `self.shape`.
     pub fn shape(&self) -> &Dims {
         &self.inner().layout.layout.shape
     }
@@ -212,16 +213,19 @@ impl Tensor {
         })
         .ok()
     }
+    /// `self.dtype`.
     pub fn dtype(&self) -> DType {
         self.inner().dtype
     }
+    /// `self.numel()`.
     pub fn numel(&self) -> u64 {
         self.inner().layout.numel
     }
+    /// `self.nbytes`: the size of its elements, which for a view is not that of its storage.
     pub fn bytes(&self) -> u64 {
         self.numel().saturating_mul(self.dtype().bytes())
     }
-    pub fn requires_grad(&self) -> bool {
+    pub(crate) fn requires_grad(&self) -> bool {
         self.inner().edge.is_some()
     }
     pub(in crate::tape) fn edge(&self) -> Option<Edge> {
@@ -258,7 +262,7 @@ impl Tensor {
     pub(in crate::tape) fn is_last_handle(&self) -> bool {
         Rc::strong_count(&self.0) == 1
     }
-    pub fn set_category(&self, category: Category) {
+    pub(crate) fn set_category(&self, category: Category) {
         if let Some(storage) = self.storage_id()
             && let Some(storage) = self
                 .core()

@@ -7,6 +7,7 @@ use serde::Serialize;
 /// How a recorded run and its replay compare.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct FileReport {
+    /// The name that the recording gives its run.
     pub id: String,
     /// Requests and frees.
     pub events: usize,
@@ -16,7 +17,9 @@ pub struct FileReport {
     pub wrong_steps: usize,
     /// Calls to the driver (`cudaMalloc`, `cudaFree`, map, unmap) and failures, recorded or replayed.
     pub driver_calls: usize,
+    /// Those of `driver_calls` that differ between the recorded run and its replay.
     pub wrong_driver_calls: usize,
+    /// Every number that differs, in the order of the file's lines.
     pub mismatches: Vec<Mismatch>,
 }
 
@@ -25,8 +28,11 @@ pub struct FileReport {
 pub struct Mismatch {
     /// The line of the file, from 1.
     pub line: usize,
+    /// Which number or call it is, such as `driver calls`.
     pub what: String,
+    /// What the file has.
     pub recorded: String,
+    /// What the replay gives instead.
     pub replayed: String,
 }
 

@@ -9,7 +9,7 @@ use headroom_scenario::{
 
 /// Seconds of a step's collectives (best, expected, worst speed), by what overlaps them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct CommTime {
+pub(crate) struct CommTime {
     /// Overlapped with the last backward pass: gradients reduced as they become ready.
     pub overlaps_backward: [f64; 3],
     /// Overlapped with all passes: prefetched all-gathers of weights and reduce-scatters of gradients.

@@ -8,7 +8,7 @@ mod links;
 mod pace;
 mod pipeline;
 
-pub use pace::{KernelTime, PhaseTimes, phase_times};
+pub(crate) use pace::{KernelTime, PhaseTimes, phase_times};
 pub use pipeline::{Timetable, timetable};
 
 use serde::Serialize;
@@ -24,16 +24,22 @@ use headroom_scenario::{Case, Precision, Scenario};
 /// A duration and its uncertainty; `low` is the shortest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Span {
+    /// With every kernel at its best speed.
     pub low: Seconds,
+    /// With every kernel at its typical speed.
     pub expected: Seconds,
+    /// With every kernel at its worst speed.
     pub high: Seconds,
 }
 
 /// A number and its uncertainty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Range {
+    /// The lower end of the range.
     pub low: f64,
+    /// The predicted value.
     pub expected: f64,
+    /// The upper end of the range.
     pub high: f64,
 }
 
@@ -42,9 +48,11 @@ pub struct Range {
 pub struct StepTime {
     /// One optimizer step, with all its micro-batches.
     pub step: Span,
+    /// The forward passes of all micro-batches, with those of reference models.
     pub forward: Span,
     /// Including recomputation.
     pub backward: Span,
+    /// The optimizer update.
     pub optimizer: Span,
     /// Communication between GPUs that is not overlapped.
     pub communication: Span,
@@ -67,8 +75,11 @@ pub struct StepTime {
 /// Shares of the GPU's busy time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct KernelShares {
+    /// Matrix products.
     pub products: f64,
+    /// Fused attention kernels, such as FlashAttention, forward and backward.
     pub attention: f64,
+    /// Convolutions, forward and backward.
     pub convolutions: f64,
     /// Everything bound by the memory's bandwidth.
     pub traffic: f64,

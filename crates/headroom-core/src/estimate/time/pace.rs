@@ -12,19 +12,19 @@ use headroom_scenario::{Case, Scenario};
 
 /// The duration of a step by phase: the parts that a search combines.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct PhaseTimes {
-    pub forward: KernelTime,
-    pub backward: KernelTime,
-    pub optimizer: KernelTime,
+pub(crate) struct PhaseTimes {
+    pub(crate) forward: KernelTime,
+    pub(crate) backward: KernelTime,
+    pub(crate) optimizer: KernelTime,
     /// Communication and the pipeline bubble.
-    pub comm_time: CommTime,
+    pub(crate) comm_time: CommTime,
     /// Backward passes of a step; gradients are reduced during the last.
-    pub passes: f64,
+    pub(crate) passes: f64,
 }
 
 /// Seconds of kernels by kind (best, expected, worst speed), and the time to launch them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct KernelTime {
+pub(crate) struct KernelTime {
     seconds: [[f64; 3]; 5],
     launching: [f64; 3],
 }
@@ -35,7 +35,7 @@ impl KernelTime {
         card.max(self.launching[speed])
     }
 
-    pub fn span(&self) -> Span {
+    pub(crate) fn span(&self) -> Span {
         Span {
             low: Seconds::new(self.at(0)),
             expected: Seconds::new(self.at(1)),
@@ -92,7 +92,7 @@ impl PhaseTimes {
         }
     }
 
-    pub fn step(&self) -> Span {
+    pub(crate) fn step(&self) -> Span {
         let at = |speed: usize| {
             Seconds::new(
                 self.forward.at(speed)
@@ -140,7 +140,7 @@ impl PhaseTimes {
 }
 
 /// Adds up a run's kernels for a whole step of the scenario.
-pub fn phase_times(run: &Run, case: &Case, speeds: &Speeds) -> PhaseTimes {
+pub(crate) fn phase_times(run: &Run, case: &Case, speeds: &Speeds) -> PhaseTimes {
     let scenario = case.scenario;
     let mut phase_times = PhaseTimes {
         comm_time: comm_time(run, case, speeds),

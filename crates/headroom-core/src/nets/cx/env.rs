@@ -14,7 +14,9 @@ use headroom_scenario::{Compile, Precision, Training};
 /// How a network is run; the same for all its modules.
 #[derive(Clone, Debug)]
 pub struct Env {
+    /// The scenario's training settings.
     pub training: Training,
+    /// The rules of the versions of the libraries that the model comes from.
     pub libraries: Libraries,
     /// The dtype of the weights.
     pub weights: DType,
@@ -22,11 +24,13 @@ pub struct Env {
     pub autocast: Option<DType>,
     /// Which equal layers are run once for all.
     pub folding: Folding,
+    /// The groups of GPUs over which the model is split.
     pub groups: Groups,
     /// Of many equal passes, as over sampled tokens, only those that decide the peak are run.
     pub peak_only: bool,
     /// The wrapper of the model and its modules (DDP, FSDP, ZeRO).
     pub wrapper: Rc<dyn Wrapper>,
+    /// What modules hand to each other or keep between passes.
     pub shared: Rc<Shared>,
 }
 
@@ -67,6 +71,7 @@ impl Env {
         }
     }
 
+    /// A run on one GPU without a wrapper. Settings that single out one of the equal layers turn folding off.
     pub fn new(training: Training, libraries: Libraries, folding: Folding) -> Self {
         let (weights, autocast) = dtypes(training.precision);
         // A pattern with a number may single out one layer of a row.

@@ -23,7 +23,9 @@ pub(crate) use stages::{Stage, Stages};
 /// A module's view of the run.
 #[derive(Clone, Debug)]
 pub struct Cx {
+    /// Where operations are recorded.
     pub tape: Tape,
+    /// How the network is run; shared by all its modules.
     pub env: Rc<Env>,
     scope: Scope,
     /// The module is frozen, whatever its path.
@@ -33,6 +35,7 @@ pub struct Cx {
 }
 
 impl Cx {
+    /// The context of the module that the tape is in, at first the model itself.
     pub fn new(tape: Tape, env: Rc<Env>) -> Self {
         let scope = tape.scope();
         Self {
@@ -236,7 +239,7 @@ impl Cx {
         (child, outer)
     }
 
-    pub fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         self.tape.path(self.scope)
     }
 

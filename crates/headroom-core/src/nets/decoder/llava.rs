@@ -9,6 +9,7 @@ use super::{Decoder, ModelInputs};
 use crate::tape::{DType, Tensor};
 use headroom_scenario::{Checkpointing, Data};
 
+/// LLaVA: a CLIP image tower, a projector and a Llama.
 #[derive(Clone, Copy, Debug)]
 pub struct Llava {
     vision: VisionModel,

@@ -15,12 +15,13 @@ use headroom_scenario::Schedule;
 pub struct Chunk {
     /// The stage, of those of all ranks.
     pub stage: usize,
+    /// The micro-batch of the step, counted from 0.
     pub micro_batch: usize,
 }
 
 /// What a rank does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub(crate) enum Action {
     Forward(Chunk),
     Backward(Chunk),
     /// The gradients of a stage's inputs alone.
@@ -52,10 +53,15 @@ pub enum Action {
 /// A rank's place in a pipeline of `ranks`, of which each has `stages` stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pipeline {
+    /// The order in which ranks run their passes.
     pub schedule: Schedule,
+    /// The number of pipeline ranks.
     pub ranks: usize,
+    /// The number of stages on each rank; more than 1 with virtual stages.
     pub stages: usize,
+    /// This rank's place, counted from 0.
     pub rank: usize,
+    /// The number of micro-batches in a step.
     pub micro_batches: usize,
 }
 
@@ -114,7 +120,7 @@ impl Pipeline {
     }
 
     /// What this rank does in one step.
-    pub fn actions(&self) -> Vec<Action> {
+    pub(crate) fn actions(&self) -> Vec<Action> {
         match self.schedule {
             Schedule::GPipe => self.gpipe(),
             Schedule::OneForwardOneBackward => self.one_forward_one_backward(),
@@ -124,7 +130,7 @@ impl Pipeline {
 
     /// The same with the fewest micro-batches that show every memory state: the others do what their neighbours do.
     /// With `memory_alone`, when no times are needed, passes that never reach the peak are left out too.
-    pub fn peak_actions(&self, memory_alone: bool) -> Vec<Action> {
+    pub(crate) fn peak_actions(&self, memory_alone: bool) -> Vec<Action> {
         match self.schedule {
             Schedule::OneForwardOneBackward => self.peak_one_forward_one_backward(memory_alone),
             _ => self.actions(),

@@ -9,6 +9,7 @@ use headroom_scenario::Schedule;
 /// What a pass computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PassKind {
+    /// A forward pass.
     Forward,
     /// The full backward.
     Backward,
@@ -21,15 +22,20 @@ pub enum PassKind {
 /// A pass, and when it runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimedPass {
+    /// What the pass computes.
     pub kind: PassKind,
+    /// The stage and the micro-batch that it runs.
     pub chunk: Chunk,
+    /// When it starts after the beginning of the step, in the unit of its `PassTimes`.
     pub start: f64,
+    /// When it ends, in the same unit.
     pub end: f64,
 }
 
 /// How long the passes of one micro-batch take in one stage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PassTimes {
+    /// A forward pass, in a unit of the caller's choice.
     pub forward: f64,
     /// The full backward; a half of it for inputs or for weights alone.
     pub backward: f64,

@@ -34,7 +34,7 @@ impl GradientEdge {
 }
 
 impl Tensor {
-    pub fn gradient_edge(&self) -> Option<GradientEdge> {
+    pub(crate) fn gradient_edge(&self) -> Option<GradientEdge> {
         self.edge().map(GradientEdge)
     }
 

@@ -3,18 +3,22 @@
 use super::super::{Saved, Tensor, borrowing, grads};
 
 impl Tensor {
+    /// `torch.tanh(self)`: saves its result.
     pub fn tanh(&self) -> Tensor {
         self.from_result("tanh", |g, result| g.zip(result, "tanh_backward"))
     }
 
+    /// `torch.sigmoid(self)`: saves its result.
     pub fn sigmoid(&self) -> Tensor {
         self.from_result("sigmoid", |g, result| g.zip(result, "sigmoid_backward"))
     }
 
+    /// `torch.relu(self)`: saves its result.
     pub fn relu(&self) -> Tensor {
         self.from_result("relu", |g, result| g.zip(result, "threshold_backward"))
     }
 
+    /// `F.silu(self)`: saves its input.
     pub fn silu(&self) -> Tensor {
         self.from_input("silu", |g, input| g.zip(input, "silu_backward"))
     }

@@ -125,6 +125,7 @@ impl Tensor {
             .from_op(&[self], |_| consuming(|g| grads([Some(g)])))
     }
 
+    /// `-self`: saves nothing.
     pub fn neg(&self) -> Tensor {
         self.linear_map("neg")
     }

@@ -5,9 +5,13 @@ use super::super::{DType, Dims, Grads, Layout, Machine, Saved, Tensor, borrowing
 /// How a convolution slides; its kernel is the weight's shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conv {
+    /// The step between windows, equal in all spatial dimensions.
     pub stride: u64,
+    /// Zeros added at both ends of each spatial dimension.
     pub padding: u64,
+    /// The distance between the elements of the kernel.
     pub dilation: u64,
+    /// Groups of channels that are convolved separately.
     pub groups: u64,
     /// `conv_transpose`, with its `output_padding`.
     pub transposed: Option<u64>,
@@ -26,6 +30,7 @@ impl Default for Conv {
 }
 
 impl Conv {
+    /// A convolution with this stride, and everything else as in `F.conv2d` by default.
     pub fn stride(stride: u64) -> Self {
         Self {
             stride,
@@ -33,10 +38,12 @@ impl Conv {
         }
     }
 
+    /// The same with this padding.
     pub fn padded(self, padding: u64) -> Self {
         Self { padding, ..self }
     }
 
+    /// The same with this many groups.
     pub fn grouped(self, groups: u64) -> Self {
         Self { groups, ..self }
     }

@@ -42,6 +42,7 @@ impl Tensor {
         self.reshape(shape)
     }
 
+    /// `self.transpose(a, b)`: a view.
     pub fn transpose(&self, a: isize, b: isize) -> Tensor {
         let (Some(a), Some(b)) = (self.dim(a), self.dim(b)) else {
             return self.clone();
@@ -51,6 +52,7 @@ impl Tensor {
         })
     }
 
+    /// `self.permute(order)`: a view.
     pub fn permute(&self, order: &[usize]) -> Tensor {
         let mut inverse = vec![0; order.len()];
         for (to, &from) in order.iter().enumerate() {
@@ -63,6 +65,7 @@ impl Tensor {
         })
     }
 
+    /// `self.unsqueeze(at)`: a view.
     pub fn unsqueeze(&self, at: isize) -> Tensor {
         let n = self.shape().len() as isize + 1;
         let Ok(at) = usize::try_from(if at < 0 { at + n } else { at }) else {
@@ -79,6 +82,7 @@ impl Tensor {
         self.viewed(layout, move |g| g.squeezed(at))
     }
 
+    /// `self.squeeze(at)`: a view; the tensor itself where the dimension's size is not 1.
     pub fn squeeze(&self, at: isize) -> Tensor {
         let Some(at) = self.dim(at).filter(|&i| self.shape().get(i) == Some(&1)) else {
             return self.clone();

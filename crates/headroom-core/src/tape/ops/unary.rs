@@ -21,6 +21,7 @@ impl Tensor {
         })
     }
 
+    /// `self.rsqrt()`: saves its result; autocast runs it in fp32.
     pub fn rsqrt(&self) -> Tensor {
         let input = self.autocast_to_fp32();
         // -0.5 * grad * result.pow(3)
@@ -31,6 +32,7 @@ impl Tensor {
         })
     }
 
+    /// `self.sqrt()`: saves its result.
     pub fn sqrt(&self) -> Tensor {
         self.from_result("sqrt", |g, result| {
             let twice = result.map("mul");
@@ -38,16 +40,19 @@ impl Tensor {
         })
     }
 
+    /// `self.exp()`: saves its result; autocast runs it in fp32.
     pub fn exp(&self) -> Tensor {
         self.autocast_to_fp32()
             .from_result("exp", |g, result| g.zip(result, "mul"))
     }
 
+    /// `self.log()`: saves its input; autocast runs it in fp32.
     pub fn log(&self) -> Tensor {
         self.autocast_to_fp32()
             .from_input("log", |g, input| g.zip(input, "div"))
     }
 
+    /// `self.erf()`: saves its input.
     pub fn erf(&self) -> Tensor {
         // 2 / sqrt(pi) * exp(-self²) * grad
         self.from_input("erf", |g, input| {
@@ -59,6 +64,7 @@ impl Tensor {
         })
     }
 
+    /// `self.cos()`: saves its input.
     pub fn cos(&self) -> Tensor {
         self.from_input("cos", |g, input| {
             let sine = input.map("sin");
@@ -67,6 +73,7 @@ impl Tensor {
         })
     }
 
+    /// `self.sin()`: saves its input.
     pub fn sin(&self) -> Tensor {
         self.from_input("sin", |g, input| {
             let cosine = input.map("cos");

@@ -14,6 +14,7 @@ use headroom_base::units::RoundUp;
 /// The encoder's stages: convolutions in the first, attention within windows in the others.
 #[derive(Clone, Debug)]
 pub struct TinyVit {
+    /// The height and width of the input image in pixels.
     pub image: u64,
     widths: Vec<u64>,
     depths: Vec<u64>,
@@ -24,6 +25,7 @@ pub struct TinyVit {
 }
 
 impl TinyVit {
+    /// Reads the stages from the sizes `vit_depths`, `vit_dims`, `vit_heads` and `vit_windows`.
     pub fn new(sizes: &Sizes) -> Result<Self, ModelError> {
         let list = |name| sizes.list(name).map(<[u64]>::to_vec);
         for depth in sizes.list("vit_depths")? {
