@@ -14,20 +14,20 @@ pub fn CopyButton(
     /// Whether it is the primary button.
     main: bool,
 ) -> impl IntoView {
-    let label = RwSignal::new(name);
+    let shown = RwSignal::new(name);
     let copy = move |_| {
         browser::copy(&read(), move |done| {
-            label.try_set(if done {
+            shown.try_set(if done {
                 text::COPIED
             } else {
                 text::COPY_YOURSELF
             });
         });
     };
-    let named = move || (!label.is_empty()).then(|| format!("{} {label}", label.get()));
+    let named = move || (!label.is_empty()).then(|| format!("{} {label}", shown.get()));
     view! {
-        <button type="button" class:primary=main aria-label=named on:click=copy on:blur=move |_| label.set(name)>
-            {label}
+        <button type="button" class:primary=main aria-label=named on:click=copy on:blur=move |_| shown.set(name)>
+            {shown}
         </button>
     }
 }
