@@ -7,8 +7,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::knobs::{Dims, Knobs};
+use super::metric::{Figure, Metric, figure};
 use super::record::{Numbers, parse, read};
-use super::simulated::{self, Figure, Metric};
+use super::simulated;
 use super::{Report, Row, report};
 use headroom_core::estimate::Doubts;
 use headroom_core::nets::graph::{self, Graph};
@@ -52,7 +53,7 @@ fn predict(record: &Value, metric: Metric, model: &Rc<Graph>) -> Result<Figure, 
         convolutions: model.convolves(),
         ..Doubts::default()
     };
-    simulated::figure(&run_recorded(record, model.clone())?, metric, doubts)
+    figure(&run_recorded(record, model.clone())?, metric, doubts)
 }
 
 #[derive(Deserialize)]
