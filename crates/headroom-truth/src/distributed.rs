@@ -1,7 +1,7 @@
 //! One rank of several GPUs: how its trainer changes what is trained, and what of it is not modelled.
 
 use super::knobs::Knobs;
-use super::{post, simulated};
+use super::post;
 use headroom_scenario::{
     Checkpointing, Data, Objective, Precision, Quantization, Sampler, Training,
 };
@@ -23,7 +23,7 @@ fn not_modelled(knobs: &Knobs, strategy: &str) -> Vec<&'static str> {
         ),
         (
             "recomputation of so many layers",
-            simulated::is_megatron(knobs) && (mg.method == "block" || mg.num > 1),
+            knobs.is_megatron() && (mg.method == "block" || mg.num > 1),
         ),
     ]
     .into_iter()
@@ -83,7 +83,7 @@ pub fn apply(knobs: &Knobs, data: &mut Data, training: &mut Training) -> Result<
             lora.fp32_adapters = false;
         }
     }
-    if simulated::is_megatron(knobs) {
+    if knobs.is_megatron() {
         if knobs.mg.recompute == "full" {
             training.checkpointing = Checkpointing::Layers;
         }

@@ -115,6 +115,12 @@ pub struct Knobs {
     pub liger: bool,
 }
 
+impl Knobs {
+    pub fn is_megatron(&self) -> bool {
+        self.engine.as_deref() == Some("mg")
+    }
+}
+
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Lora {

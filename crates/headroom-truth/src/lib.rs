@@ -8,6 +8,7 @@ mod distributed;
 mod extra;
 mod knobs;
 mod measured;
+mod metric;
 mod page;
 mod post;
 mod posts;
@@ -20,11 +21,11 @@ mod throughput;
 mod world;
 
 pub use diagnoses::{Diagnoses, are_failures, diagnoses};
+pub use metric::Metric;
 pub use page::{coverage, markdown, plot};
 pub use posts::{Posts, are_posts, posts};
 pub use recorded::{run_recorded, score_recorded};
 pub use score::{Report, Row, report};
-pub use simulated::Metric;
 
 use serde_json::Value;
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value};
 
-use super::simulated::Metric;
+use super::metric::Metric;
 use headroom_core::estimate::Phase;
 
 /// Parses a line. Recorders write null for what they leave out.

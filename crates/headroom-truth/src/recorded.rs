@@ -7,8 +7,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::knobs::{Dims, Knobs};
+use super::metric::{Figure, Metric, figure};
 use super::record::{Numbers, parse, read};
-use super::simulated::{self, Figure, Metric};
+use super::simulated;
 use super::{Report, Row, report};
 use headroom_core::estimate::UncertaintySources;
 use headroom_core::graph::{self, Graph};
@@ -52,7 +53,7 @@ fn predict(record: &Value, metric: Metric, model: &Rc<Graph>) -> Result<Figure, 
         kernels_without_model: !model.unruled().is_empty(),
         ..UncertaintySources::of(&run)
     };
-    simulated::figure(&run, metric, sources)
+    figure(&run, metric, sources)
 }
 
 #[derive(Deserialize)]

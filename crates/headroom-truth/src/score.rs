@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::simulated::Figure;
+use super::metric::Figure;
 use headroom_base::units::Bytes;
 use headroom_core::estimate::Band;
 

@@ -5,54 +5,19 @@ use serde_json::Value;
 
 use super::auxiliary::WithAuxiliary;
 use super::knobs::{Dims, Knobs};
+use super::metric::{Figure, Metric, figure};
 use super::record::{Mixed, Numbers};
 use super::score::Row;
 use super::world::world;
 use super::{distributed, extra, post};
-use headroom_base::units::Bytes;
 use headroom_core::World;
-use headroom_core::allocator::Settings;
-use headroom_core::estimate::{Band, Peaks, Phase, UncertaintySources};
+use headroom_core::estimate::UncertaintySources;
 use headroom_core::network::Machine;
 use headroom_core::network::{self as nets, Sizes};
 use headroom_core::training::{self as step, ModelMode, RunPlan};
 use headroom_scenario::{
     Attention, Checkpointing, Compile, CompileMode, Data, Lora, Precision, Training,
 };
-
-/// The number that is compared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Metric {
-    #[default]
-    Allocated,
-    Reserved,
-    Expandable,
-    /// Allocated when the last forward ends.
-    Forward,
-    /// The peak of a phase of the last step.
-    Phase(Phase),
-    /// Allocated between steps.
-    Static,
-    /// Pinned host memory that offload holds.
-    Pinned,
-}
-
-impl Metric {
-    pub fn from_id(id: &str) -> Option<Self> {
-        Some(match id {
-            "allocated" => Self::Allocated,
-            "reserved" => Self::Reserved,
-            "expandable" => Self::Expandable,
-            "forward" => Self::Forward,
-            "forward-peak" => Self::Phase(Phase::Forward),
-            "backward-peak" => Self::Phase(Phase::Backward),
-            "optimizer-peak" => Self::Phase(Phase::Optimizer),
-            "static" => Self::Static,
-            "pinned" => Self::Pinned,
-            _ => return None,
-        })
-    }
-}
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -78,57 +43,6 @@ fn predict(record: &Record, metric: Metric) -> Result<Figure, String> {
     }
     let run = run(knobs, dims)?;
     figure(&run, metric, UncertaintySources::of(&run))
-}
-
-/// A metric of a predicted run.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Figure {
-    pub bytes: u64,
-    /// The predicted range, of allocated and reserved memory.
-    pub band: Option<Band>,
-}
-
-/// Reads a metric of a run, with its range.
-pub fn figure(
-    run: &step::Run,
-    metric: Metric,
-    doubts: UncertaintySources,
-) -> Result<Figure, String> {
-    let settings = match metric {
-        Metric::Expandable => Settings::expandable(),
-        _ => Settings::default(),
-    };
-    let peaks = Peaks::replayed(&run.trace, &settings);
-    let allocated = peaks.highest().map_or(0, |peak| peak.bytes);
-    let [of_allocated, of_reserved] =
-        doubts.bands(Bytes::new(allocated), Bytes::new(peaks.reserved));
-    let band = match metric {
-        Metric::Allocated => Some(of_allocated),
-        Metric::Reserved | Metric::Expandable => Some(of_reserved),
-        _ => None,
-    };
-    let predicted = match metric {
-        Metric::Allocated => peaks.highest().map(|peak| peak.bytes),
-        Metric::Forward => peaks
-            .phases
-            .iter()
-            .rev()
-            .find(|peak| peak.mark.phase == Phase::Forward)
-            .map(|peak| peak.end),
-        Metric::Phase(phase) => {
-            let of_phase = peaks.phases.iter().filter(|peak| peak.mark.phase == phase);
-            let last = of_phase.clone().map(|peak| peak.mark.step).max();
-            of_phase
-                .filter(|peak| Some(peak.mark.step) == last)
-                .map(|peak| peak.bytes)
-                .max()
-        }
-        Metric::Static => peaks.phases.last().map(|peak| peak.end),
-        Metric::Pinned => Some(run.pinned).filter(|pinned| *pinned > 0),
-        Metric::Reserved | Metric::Expandable => Some(peaks.reserved),
-    };
-    let bytes = predicted.ok_or_else(|| "nothing was run".to_string())?;
-    Ok(Figure { bytes, band })
 }
 
 /// Runs the steps of a recorded case, as the recording did.
@@ -233,7 +147,7 @@ fn sizes(family: &str, knobs: &Knobs, dims: &Dims) -> Result<Sizes, String> {
         _ => {}
     }
     let mg = &knobs.mg;
-    let is_megatron = is_megatron(knobs);
+    let is_megatron = knobs.is_megatron();
     let switches = [
         ("python_norms", knobs.norm == "manual"),
         ("gpt", is_megatron && mg.arch == "gpt"),
@@ -255,14 +169,10 @@ fn sizes(family: &str, knobs: &Knobs, dims: &Dims) -> Result<Sizes, String> {
     Ok(sizes)
 }
 
-pub fn is_megatron(knobs: &Knobs) -> bool {
-    knobs.engine.as_deref() == Some("mg")
-}
-
 /// The registered name of a network; those of torchvision and timm are `tv:resnet50` and `timm:resnet50`.
 fn architecture(family: &str, knobs: &Knobs) -> String {
     let model = &knobs.model;
-    if is_megatron(knobs) {
+    if knobs.is_megatron() {
         "megatron_gpt".to_string()
     } else if knobs.implementation == "titan" {
         "torchtitan_llama3".to_string()

@@ -4,9 +4,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::knobs::{Dims, Knobs};
+use super::metric::{Figure, Metric};
 use super::record::Mixed;
 use super::score::Row;
-use super::simulated::{self, Figure, Metric};
+use super::simulated;
 use headroom_base::units::Bytes;
 use headroom_core::allocator::{Card, Settings};
 use headroom_core::estimate::{

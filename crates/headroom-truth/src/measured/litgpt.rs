@@ -1,7 +1,7 @@
 //! LitGPT's records: its own networks.
 
 use super::Record;
-use super::network::listed;
+use super::repository::listed;
 use headroom_catalog as catalog;
 use headroom_core::network::{self as nets, Net, Sizes};
 use headroom_scenario::Training;

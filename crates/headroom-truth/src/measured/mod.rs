@@ -6,6 +6,7 @@ mod job;
 mod litgpt;
 mod megatron;
 mod network;
+mod repository;
 mod sources;
 mod torchtune;
 mod training;
@@ -224,7 +225,7 @@ fn doubts(record: &Record, counts: Counts) -> UncertaintySources {
             || other.contains("-foak") && task.contains("nf4")
             || record.attention_impl.contains("flex")
             || model.contains("mixtral")
-            || network::first_qwen(model)
+            || repository::first_qwen(model)
             || model.starts_with("dit-"),
         longest: record.notes.contains_any(&lengths) || other.contains_any(&lengths),
         evaluations: other.contains("inside the max"),

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use super::repository::{first_qwen, listed};
 use super::{Record, diffusion, litgpt, megatron, vision};
-use headroom_catalog::{self as catalog, ModelEntry};
 use headroom_core::network::{self as nets, Net, Sizes};
 
 /// The network and whether it reads tokens.
@@ -87,33 +87,7 @@ pub(super) fn network(record: &Record) -> Result<(Box<dyn Net>, bool), String> {
     built(family, &sizes)
 }
 
-/// Qwen-1.8B to Qwen-72B of 2023, without those that see.
-pub(super) fn first_qwen(name: &str) -> bool {
-    name.strip_prefix("qwen/qwen-")
-        .is_some_and(|size| size.starts_with(|c: char| c.is_ascii_digit()))
-}
-
 fn built(architecture: &str, sizes: &Sizes) -> Result<(Box<dyn Net>, bool), String> {
     let net = nets::build(architecture, sizes).map_err(|error| error.to_string())?;
     Ok((net, true))
-}
-
-/// The catalogue's entry of a repository, whose copies by other owners and quantised forms have its sizes.
-pub(super) fn listed(name: &str) -> Option<&'static ModelEntry> {
-    let name = match name {
-        "nousresearch/llama-2-70b-hf" | "thebloke/llama-2-70b-gptq" => "meta-llama/llama-2-70b-hf",
-        "techxgenus/meta-llama-3-8b-gptq" => "meta-llama/meta-llama-3-8b",
-        "unsloth/mistral-7b-v0.2" => "mistralai/mistral-7b-v0.1",
-        "thebloke/mixtral-8x7b-instruct-v0.1-gptq" | "mistralai/mixtral-8x7b-instruct-v0.1" => {
-            "mistralai/mixtral-8x7b-v0.1"
-        }
-        // Tuned further from Mistral Small 3.1, by their model cards.
-        "mistralai/devstral-small-2507" | "mistralai/magistral-small-2507" => {
-            "mistralai/mistral-small-24b-base-2501"
-        }
-        other => other,
-    };
-    catalog::models()
-        .iter()
-        .find(|entry| entry.hf_id.eq_ignore_ascii_case(name))
 }

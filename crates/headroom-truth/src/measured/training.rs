@@ -1,7 +1,7 @@
 //! How a record's model is trained.
 
 use super::descriptions::{Adapted, adapters, not_in_scenario, optimizer, precision};
-use super::network::first_qwen;
+use super::repository::first_qwen;
 use super::{Record, Text, diffusion, litgpt, megatron, sources, torchtune};
 use headroom_scenario::{
     Attention, Checkpointing, Compile, Kernels, LossKernel, Precision, Quantization, Training,
