@@ -20,7 +20,7 @@ use headroom_scenario::{Parallelism, Training};
 pub use megatron::MegatronDdp;
 pub use world::World;
 use world::is_accelerate;
-pub use wrapper::{Forward, Role, Unwrapped, Wrapper};
+pub use wrapper::{Forward, Properties, Role, Unwrapped, Wrapper};
 pub use zero::{MODULE_HOOKS, ZeroOptimizer, ZeroParameters};
 
 impl World {
