@@ -32,7 +32,7 @@ pub fn construct(net: &dyn Net, cx: &Cx, data: &Data) -> Model {
             }
         })
     };
-    let state = if wrapper.shards_params() {
+    let state = if wrapper.properties().shards_params {
         tape.on_meta(declare)
     } else {
         declare()

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::{Forward, Role, World, Wrapper};
+use super::{Forward, Properties, Role, World, Wrapper};
 use crate::tape::{
     Backward, Category, DType, Layout, Param, Scope, Tape, Tensor, borrowing, grads,
 };
@@ -44,28 +44,22 @@ impl DataParallel {
 }
 
 impl Wrapper for DataParallel {
-    /// Only the first GPU has a model between the passes.
-    fn shards_params(&self) -> bool {
-        !self.0.is_first
+    fn properties(&self) -> Properties {
+        let is_first = self.0.is_first;
+        Properties {
+            shards_params: !is_first,
+            has_trainable_params: is_first,
+            ranks_loaded_here: if is_first { self.0.gpus } else { 0 },
+            // All gradients wait in one node.
+            folds: false,
+            ..Properties::default()
+        }
     }
 
     fn wrap(&self, _tape: &Tape, state: Vec<Rc<Param>>) -> Vec<Rc<Param>> {
         let params = state.iter().filter(|param| !param.is_buffer());
         self.0.params.replace(params.cloned().collect());
         state
-    }
-
-    fn has_trainable_params(&self) -> bool {
-        self.0.is_first
-    }
-
-    fn ranks_loaded_here(&self) -> u64 {
-        if self.0.is_first { self.0.gpus } else { 0 }
-    }
-
-    fn folds(&self) -> bool {
-        // All gradients wait in one node.
-        false
     }
 
     fn module(&self, role: Role, scope: Scope, inputs: Vec<Tensor>, run: &Forward) -> Vec<Tensor> {

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::fsdp2::MixedPrecision;
-use super::{Forward, Role, World, Wrapper, is_accelerate};
+use super::{Forward, Properties, Role, World, Wrapper, is_accelerate};
 use crate::tape::{Category, DType, Layout, Param, Scope, Stream, Tape, Tensor};
 use headroom_scenario::{Training, Wrap};
 
@@ -82,25 +82,17 @@ impl FullyShardedDataParallel {
 }
 
 impl Wrapper for FullyShardedDataParallel {
-    fn shards_params(&self) -> bool {
-        true
-    }
-
-    fn casts(&self) -> Option<DType> {
-        self.0.policy.param
-    }
-
-    fn keeps_autocast(&self) -> bool {
-        // accelerate puts autocast around the model whatever wraps it, but for `fully_shard` (`prepare_model`).
-        self.0.policy.param.is_none() || is_accelerate(self.0.world.trainer)
-    }
-
-    fn folds(&self) -> bool {
-        false
-    }
-
-    fn runs_in_checkpoints(&self) -> bool {
-        true
+    fn properties(&self) -> Properties {
+        let compute_dtype = self.0.policy.param;
+        Properties {
+            shards_params: true,
+            compute_dtype,
+            // accelerate puts autocast around the model whatever wraps it, but for `fully_shard` (`prepare_model`).
+            keeps_autocast: compute_dtype.is_none() || is_accelerate(self.0.world.trainer),
+            runs_in_checkpoints: true,
+            folds: false,
+            ..Properties::default()
+        }
     }
 
     fn wrap(&self, tape: &Tape, state: Vec<Rc<Param>>) -> Vec<Rc<Param>> {

@@ -4,7 +4,7 @@ use headroom_base::units::RoundUp;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::{World, Wrapper};
+use super::{Properties, World, Wrapper};
 use crate::tape::{Category, DType, Layout, Param, PostAccumulateGradHook, Tape, Tensor};
 use headroom_scenario::{Parallelism, PolicyType, Toggle};
 
@@ -41,12 +41,12 @@ impl MegatronDdp {
 }
 
 impl Wrapper for MegatronDdp {
-    fn shards_params(&self) -> bool {
-        true
-    }
-
-    fn clips(&self) -> bool {
-        true
+    fn properties(&self) -> Properties {
+        Properties {
+            shards_params: true,
+            clips: true,
+            ..Properties::default()
+        }
     }
 
     fn wrap(&self, tape: &Tape, state: Vec<Rc<Param>>) -> Vec<Rc<Param>> {

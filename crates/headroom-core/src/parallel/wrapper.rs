@@ -25,11 +25,54 @@ pub enum Role {
 /// The forward function of a module: inputs to outputs.
 pub(crate) type Forward<'a> = dyn Fn(Vec<Tensor>) -> Vec<Tensor> + 'a;
 
-/// Something around a model's modules. Parameters that it divides are constructed without memory.
+/// What a wrapper changes of a run.
+#[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a property of its own"
+)]
+pub struct Properties {
+    /// Parameters are constructed without memory, which the wrapper then gives them.
+    pub shards_params: bool,
+    /// This rank has the parameters that an optimizer steps.
+    pub has_trainable_params: bool,
+    /// How many ranks' samples are loaded onto this one.
+    pub ranks_loaded_here: u64,
+    /// The dtype in which it has modules compute, where it casts weights itself and scripts use no autocast.
+    pub compute_dtype: Option<DType>,
+    /// A script's autocast stays in force in the model.
+    pub keeps_autocast: bool,
+    /// It computes the norm of the gradients itself, and a script clips none.
+    pub clips: bool,
+    /// A checkpoint around the call of a module, and not in it, runs the wrapper again too.
+    pub runs_in_checkpoints: bool,
+    /// It treats equal layers equally, so that they may be run once for all.
+    pub folds: bool,
+    /// From the third on, a step does what the one before it did.
+    pub repeats: bool,
+}
+
+impl Default for Properties {
+    fn default() -> Self {
+        Self {
+            shards_params: false,
+            has_trainable_params: true,
+            ranks_loaded_here: 1,
+            compute_dtype: None,
+            keeps_autocast: true,
+            clips: false,
+            runs_in_checkpoints: false,
+            folds: true,
+            repeats: true,
+        }
+    }
+}
+
+/// DDP, FSDP, ZeRO or another wrapper of a model and its modules.
 pub trait Wrapper: fmt::Debug {
-    /// Whether parameters are constructed without memory, which the wrapper then gives them.
-    fn shards_params(&self) -> bool {
-        false
+    /// What it changes of a run, whatever the modules.
+    fn properties(&self) -> Properties {
+        Properties::default()
     }
 
     /// Wraps a constructed model; returns the parameters and buffers as the optimizer sees them.
@@ -53,11 +96,6 @@ pub trait Wrapper: fmt::Debug {
         run(inputs)
     }
 
-    /// Whether a checkpoint around the call of a module, and not in it, runs the wrapper again too.
-    fn runs_in_checkpoints(&self) -> bool {
-        false
-    }
-
     /// Forward code takes a parameter of the module that it is in.
     fn uses(&self, _param: &Param) {}
 
@@ -74,42 +112,17 @@ pub trait Wrapper: fmt::Debug {
     /// The weights are copied out (to vLLM): gathers the shards one parameter at a time.
     fn gather_for_export(&self) {}
 
-    /// Whether this rank has the parameters that an optimizer steps.
-    fn has_trainable_params(&self) -> bool {
-        true
-    }
-
-    /// How many ranks' samples are loaded onto this one.
-    fn ranks_loaded_here(&self) -> u64 {
-        1
-    }
-
     /// A micro-batch begins; `last`: its backward completes the gradients of the step.
     fn before_pass(&self, _last: bool) {}
 
     /// What the wrapper queued for the end of backward (`queue_callback` of the engine).
     fn after_backward(&self) {}
 
-    /// The type in which it has modules compute, where it casts weights by itself and scripts use no autocast.
-    fn casts(&self) -> Option<DType> {
-        None
-    }
-
-    /// Whether a script's autocast stays in force in the model.
-    fn keeps_autocast(&self) -> bool {
-        self.casts().is_none()
-    }
-
     /// A pipeline gathers the parameters of a stage, whose model has this scope, frees them, and reduces its gradients once
     /// they are complete.
     fn unshard_stage(&self, _stage: Scope) {}
     fn reshard_stage(&self, _stage: Scope) {}
     fn reduce_stage(&self, _stage: Scope) {}
-
-    /// Whether it takes the norm of the gradients by itself, and a script clips none.
-    fn clips(&self) -> bool {
-        false
-    }
 
     /// Pinned host memory of this rank, in bytes.
     fn pinned(&self) -> u64 {
@@ -119,16 +132,6 @@ pub trait Wrapper: fmt::Debug {
     /// The optimizer is about to step, and has stepped.
     fn before_step(&self) {}
     fn after_step(&self) {}
-
-    /// Whether a step does what the one before it did, from the third on.
-    fn repeats(&self) -> bool {
-        true
-    }
-
-    /// Whether it treats equal layers equally, so that they may be run once for all.
-    fn folds(&self) -> bool {
-        true
-    }
 }
 
 /// No wrapper: one GPU.

@@ -6,7 +6,7 @@ use headroom_scenario::Data;
 
 /// A rank's own samples; where one process loads those of all ranks, all of them on the first GPU, of which its own are a part.
 pub(crate) fn loaded(net: &dyn Net, cx: &Cx, data: &Data) -> Vec<Tensor> {
-    let ranks = cx.env.wrapper.ranks_loaded_here();
+    let ranks = cx.env.wrapper.properties().ranks_loaded_here;
     if ranks == 1 {
         return net.batch(cx, data);
     }

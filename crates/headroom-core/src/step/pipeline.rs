@@ -53,7 +53,7 @@ pub(crate) fn run(passes: Passes, pipeline: Pipeline, batches: &[Vec<Tensor>]) {
     // What the micro-batches hold that are not run.
     let mut held_in_flight: Option<Tensor> = None;
     let mut measured = 0;
-    let alike = wrapper.repeats() && !passes.keeps_outputs;
+    let alike = wrapper.properties().repeats && !passes.keeps_outputs;
     let actions = if passes.cx.env.peak_only && alike {
         pipeline.peak_actions(tape.skips_kernels())
     } else {
@@ -180,7 +180,7 @@ fn hand_back(pipeline: Pipeline, chunk: Chunk, flights: &mut BTreeMap<Chunk, InF
 
 /// Receive buffers at a stage boundary.
 fn received(cx: &Cx) -> Vec<Tensor> {
-    let cast = cx.env.wrapper.casts();
+    let cast = cx.env.wrapper.properties().compute_dtype;
     let crossing = cx.env.groups.stages.crossing.borrow();
     let tensors = crossing.iter().map(|(shape, dtype)| {
         let dtype = cast.filter(|_| dtype.is_floating()).unwrap_or(*dtype);

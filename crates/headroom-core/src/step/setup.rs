@@ -55,7 +55,8 @@ impl<'a> TrainingLoop<'a> {
         };
         let pipeline = groups::pipeline(net, training, &plan);
         let splits = pipeline.is_some_and(|pipeline| pipeline.splits_backward());
-        let alike = wrapper.folds() && !splits && !redundancy::is_partitioned(&plan.world);
+        let alike =
+            wrapper.properties().folds && !splits && !redundancy::is_partitioned(&plan.world);
         let folding = if alike {
             plan.folding
         } else {
@@ -81,7 +82,7 @@ impl<'a> TrainingLoop<'a> {
         tape.check_passes(passes.saturating_mul(2 * u64::from(plan.steps.min(2))));
         let vllm = (plan.vllm > 0 && !training.task.vllm_sleep)
             .then(|| tape.setting_up(|| vllm(&tape, plan.vllm)));
-        let trains = cx.env.wrapper.has_trainable_params();
+        let trains = cx.env.wrapper.properties().has_trainable_params;
         let mut wrappers = if trains {
             wrappers(training, &plan, megatron_core)
         } else {

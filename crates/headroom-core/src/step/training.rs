@@ -68,14 +68,13 @@ impl TrainingLoop<'_> {
     pub(crate) fn repeats(&self, step: u32) -> bool {
         let followed =
             self.plan.evaluation > 0 || self.plan.resumes || self.plan.looks_at_gradients;
-        let alike =
-            self.cx.env.wrapper.repeats() && self.wrappers.iter().all(|wrapper| wrapper.repeats());
-        step > 1 && !followed && alike && self.tape.repeat_step(step)
+        step > 1 && !followed && self.passes_are_equal() && self.tape.repeat_step(step)
     }
 
     /// Whether nothing around the model does at one micro-batch what it does not at another between the first and the last.
     fn passes_are_equal(&self) -> bool {
-        self.cx.env.wrapper.repeats() && self.wrappers.iter().all(|wrapper| wrapper.repeats())
+        self.cx.env.wrapper.properties().repeats
+            && self.wrappers.iter().all(|wrapper| wrapper.repeats())
     }
 
     /// Records a micro-batch that does what the one before it did, which began with this phase, without running it. The first
@@ -188,7 +187,7 @@ impl TrainingLoop<'_> {
         let first = batches.first().filter(|_| accumulation > MOST_PASSES);
         let waiting = first.map(|first| {
             let bytes: u64 = first.iter().map(Tensor::bytes).fold(0, u64::saturating_add);
-            let loads = self.cx.env.wrapper.ranks_loaded_here();
+            let loads = self.cx.env.wrapper.properties().ranks_loaded_here;
             let rest = bytes.saturating_mul(loads * (accumulation - MOST_PASSES));
             self.tape.empty("inputs", [rest], DType::U8)
         });
@@ -281,7 +280,7 @@ impl TrainingLoop<'_> {
             let last = self.trainable.last();
             self.variables.gradient = last.and_then(|param| param.grad.borrow().clone());
         }
-        if self.training.clip && !wrapper.clips() {
+        if self.training.clip && !wrapper.properties().clips {
             clipping::clip_by_norm(&self.tape, &self.trainable);
         }
         wrapper.before_step();

@@ -106,7 +106,9 @@ impl Env {
     /// The same with something around the model.
     pub fn wrapped(self, wrapper: Rc<dyn Wrapper>) -> Self {
         Self {
-            autocast: self.autocast.filter(|_| wrapper.keeps_autocast()),
+            autocast: self
+                .autocast
+                .filter(|_| wrapper.properties().keeps_autocast),
             wrapper,
             ..self
         }

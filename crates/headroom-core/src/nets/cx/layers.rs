@@ -165,7 +165,7 @@ impl Cx {
             Compile::Nothing | Compile::Model | Compile::ModelAgain => layer(cx, &state),
         };
         let region = Region::Layer(index);
-        if libraries.checkpoint_calls_wrapper && wrapper.runs_in_checkpoints() {
+        if libraries.checkpoint_calls_wrapper && wrapper.properties().runs_in_checkpoints {
             let wrapped = move |cx: &Self, state: Vec<Tensor>| {
                 let run = |state: Vec<Tensor>| body(cx, state);
                 cx.env.wrapper.module(Role::Layer, cx.scope, state, &run)

@@ -136,7 +136,7 @@ impl Net for Recorded {
             plan,
             sizes,
             by_module: changes_modules(&cx.env.training),
-            by_layer: cx.recomputes() || cx.env.wrapper.shards_params(),
+            by_layer: cx.recomputes() || cx.env.wrapper.properties().shards_params,
         };
         if cx.tape.declaring() {
             replayed.declare(cx);
@@ -176,8 +176,8 @@ impl Net for Recorded {
 /// The precision of a forward pass: a wrapper that casts weights by itself needs no autocast.
 fn precision(cx: &Cx) -> Precision {
     match cx.env.training.precision {
-        Precision::AmpBf16 if !cx.env.wrapper.keeps_autocast() => Precision::Bf16,
-        Precision::AmpFp16 if !cx.env.wrapper.keeps_autocast() => Precision::Fp16,
+        Precision::AmpBf16 if !cx.env.wrapper.properties().keeps_autocast => Precision::Bf16,
+        Precision::AmpFp16 if !cx.env.wrapper.properties().keeps_autocast => Precision::Fp16,
         precision => precision,
     }
 }

@@ -137,7 +137,12 @@ impl Stack {
     fn dense(self, cx: &Cx, x: &Tensor) -> Tensor {
         let T5 { ffn, hidden, .. } = self.model;
         // The type of the weight as forward sees it, which a wrapper may have cast.
-        let seen = cx.env.wrapper.casts().unwrap_or(cx.env.weights);
+        let seen = cx
+            .env
+            .wrapper
+            .properties()
+            .compute_dtype
+            .unwrap_or(cx.env.weights);
         if self.model.gated {
             let gate = cx.linear("wi_0", x, ffn, false).pipe(gelu_new);
             let linear = cx.linear("wi_1", x, ffn, false);

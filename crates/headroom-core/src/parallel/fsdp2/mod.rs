@@ -9,7 +9,7 @@ mod plan;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use super::{Forward, Role, World, Wrapper, pinned};
+use super::{Forward, Properties, Role, World, Wrapper, pinned};
 use crate::tape::fold::Fold;
 use crate::tape::{Category, DType, Param, Relay, Scope, Stream, Tape, Tensor};
 use group::{ParamGroup, Unit};
@@ -139,13 +139,21 @@ impl State {
 }
 
 impl Wrapper for FullyShard {
-    fn shards_params(&self) -> bool {
-        true
-    }
-
-    fn casts(&self) -> Option<DType> {
-        // accelerate leaves autocast out with `fully_shard` too (`_prepare_fsdp2`).
-        self.state.policy.param
+    fn properties(&self) -> Properties {
+        let fsdp = &self.state;
+        let parallel = &fsdp.world.parallel;
+        // Several stages on a rank are gathered and freed one by one, all layers of each together.
+        let one_each = [Schedule::GPipe, Schedule::OneForwardOneBackward];
+        let several = fsdp.is_pipelined() && !one_each.contains(&parallel.schedule);
+        let compute_dtype = fsdp.policy.param;
+        Properties {
+            shards_params: true,
+            compute_dtype,
+            // accelerate leaves autocast out with `fully_shard` too (`_prepare_fsdp2`).
+            keeps_autocast: compute_dtype.is_none(),
+            folds: !several && parallel.prefetch_forward == 0 && parallel.prefetch_backward <= 1,
+            ..Properties::default()
+        }
     }
 
     fn for_reference_model(&self) -> Option<Rc<dyn Wrapper>> {
@@ -361,15 +369,6 @@ impl Wrapper for FullyShard {
         fsdp.order.borrow_mut().clear();
         fsdp.reducing.clear();
         fsdp.copied_out.clear();
-    }
-
-    fn folds(&self) -> bool {
-        let fsdp = &self.state;
-        let parallel = &fsdp.world.parallel;
-        // Several stages on a rank are gathered and freed one by one, all layers of each together.
-        let one_each = [Schedule::GPipe, Schedule::OneForwardOneBackward];
-        let several = fsdp.is_pipelined() && !one_each.contains(&parallel.schedule);
-        !several && parallel.prefetch_forward == 0 && parallel.prefetch_backward <= 1
     }
 }
 

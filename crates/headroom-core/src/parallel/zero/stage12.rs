@@ -8,7 +8,7 @@ use std::rc::Rc;
 use super::bucket::Bucket;
 use super::config::Config;
 use super::partition::Flat;
-use crate::parallel::{World, Wrapper, is_accelerate, pinned};
+use crate::parallel::{Properties, World, Wrapper, is_accelerate, pinned};
 use crate::tape::{Category, DType, Layout, Param, PostAccumulateGradHook, Stream, Tape, Tensor};
 
 /// `DeepSpeedZeroOptimizer`.
@@ -61,16 +61,13 @@ impl ZeroOptimizer {
 }
 
 impl Wrapper for ZeroOptimizer {
-    fn shards_params(&self) -> bool {
-        true
-    }
-
-    fn clips(&self) -> bool {
-        true
-    }
-
-    fn folds(&self) -> bool {
-        false
+    fn properties(&self) -> Properties {
+        Properties {
+            shards_params: true,
+            clips: true,
+            folds: false,
+            ..Properties::default()
+        }
     }
 
     fn wrap(&self, tape: &Tape, state: Vec<Rc<Param>>) -> Vec<Rc<Param>> {

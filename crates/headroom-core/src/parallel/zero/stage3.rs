@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::bucket::Bucket;
 use super::config::Config;
 use super::coordinator::{Coordinator, Limits, Pass};
-use crate::parallel::{Forward, Role, World, Wrapper};
+use crate::parallel::{Forward, Properties, Role, World, Wrapper};
 use crate::tape::{Param, PostAccumulateGradHook, Scope, Stream, Tape, Tensor};
 use headroom_scenario::{Offload, Trainer};
 
@@ -80,20 +80,14 @@ impl State {
 }
 
 impl Wrapper for ZeroParameters {
-    fn shards_params(&self) -> bool {
-        true
-    }
-
-    fn clips(&self) -> bool {
-        true
-    }
-
-    fn folds(&self) -> bool {
-        false
-    }
-
-    fn repeats(&self) -> bool {
-        false
+    fn properties(&self) -> Properties {
+        Properties {
+            shards_params: true,
+            clips: true,
+            folds: false,
+            repeats: false,
+            ..Properties::default()
+        }
     }
 
     fn for_reference_model(&self) -> Option<Rc<dyn Wrapper>> {
@@ -211,8 +205,11 @@ impl Wrapper for ZeroParameters {
 }
 
 impl Wrapper for ReferenceEngine {
-    fn shards_params(&self) -> bool {
-        true
+    fn properties(&self) -> Properties {
+        Properties {
+            shards_params: true,
+            ..Properties::default()
+        }
     }
 
     fn wrap(&self, tape: &Tape, state: Vec<Rc<Param>>) -> Vec<Rc<Param>> {

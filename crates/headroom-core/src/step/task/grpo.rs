@@ -76,7 +76,7 @@ impl Net for Grpo<'_> {
         if self.policy.samples_itself() {
             let what = self.policy.sampled(data.micro_batch, self.batches);
             drop(sample(cx, self.policy.model, what));
-        } else if cx.env.wrapper.shards_params() {
+        } else if cx.env.wrapper.properties().shards_params {
             // vLLM is given the weights, one after the other (`sync_weights`).
             let wrapper = &cx.env.wrapper;
             cx.tape

@@ -27,7 +27,7 @@ pub(crate) fn called(cx: &Cx, rows: Rows, forward: &dyn Fn() -> Tensor) -> Tenso
 /// What a prepared model returns: in fp32 where accelerate wraps its forward (`convert_outputs_to_fp32`), which it does not where
 /// `fully_shard` or DeepSpeed does the casting.
 pub(crate) fn returned(cx: &Cx, output: Tensor) -> Tensor {
-    if cx.env.wrapper.shards_params() {
+    if cx.env.wrapper.properties().shards_params {
         output
     } else {
         output.pipe(|output| output.to(DType::F32))
