@@ -89,7 +89,7 @@ fn missing(field: &str, part: &str, paths: &[String]) -> Option<Problem> {
         let named = parts
             .iter()
             .copied()
-            .filter(|part| !part.bytes().all(|b| b.is_ascii_digit()));
+            .filter(|part| !part.starts_with(|c: char| c.is_ascii_digit()));
         Problem::unknown_name(NameKind::Parameter, field, part, named)
     })
 }

@@ -336,7 +336,7 @@ mod tests {
             let layers = ("dims", "layers=2");
             is_not_modelled(&[layers, ("training.compile", how)], "torch.compile")
         };
-        assert!(compiled(""));
+        assert!(compiled("nothing"));
         assert!(!compiled("model"));
     }
 

@@ -1,11 +1,12 @@
 //! The allocator's settings in the environment of a command.
 
 use super::Imported;
-use headroom_scenario::settings;
 
-/// Takes them from `PYTORCH_CUDA_ALLOC_CONF`, or its new name.
+const VARIABLE: &str = "PYTORCH_CUDA_ALLOC_CONF";
+
+/// Takes them from this variable, or its new name.
 pub fn allocator(imported: &mut Imported, variables: &[(String, String)]) {
-    let named = |name: &str| name == "PYTORCH_CUDA_ALLOC_CONF" || name == "PYTORCH_ALLOC_CONF";
+    let named = |name: &str| name == VARIABLE || name == "PYTORCH_ALLOC_CONF";
     let set = variables.iter().filter(|(name, _)| named(name));
     for part in set.flat_map(|(_, value)| value.split(',')) {
         let (name, value) = part.split_once(':').unwrap_or((part, ""));
@@ -21,7 +22,6 @@ pub fn allocator(imported: &mut Imported, variables: &[(String, String)]) {
                 continue;
             }
         };
-        let result = settings::set(&mut imported.scenario, field, value);
-        imported.problems.extend(result.err());
+        imported.set(field, value, "the environment", VARIABLE);
     }
 }

@@ -236,7 +236,7 @@ mod tests {
     use crate::network::Recording;
     use crate::sample;
     use headroom_base::document::Document;
-    use headroom_testing::{Dice, cases};
+    use headroom_testing::{Dice, cases, slow};
 
     #[test]
     fn a_link_restores_the_exact_scenario() {
@@ -260,7 +260,7 @@ mod tests {
     fn mutilated_links_are_read_without_panic_and_into_valid_values() {
         const LETTERS: &[u8] = b"&=,:;+-.%#0189eEvmxyz_[]{}\"' \xc3\xa9";
         let mut dice = Dice::new(2);
-        for _ in 0..cases(6000) {
+        for _ in 0..cases(if slow() { 6000 } else { 600 }) {
             let mut bytes = write(&sample::scenario(&mut dice)).into_bytes();
             for _ in 0..=dice.below(6) {
                 let at = dice.below(bytes.len() as u64) as usize;
