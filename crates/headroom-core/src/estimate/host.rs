@@ -2,15 +2,15 @@
 
 use serde::Serialize;
 
-use super::{Band, Category, Part, Phase, PhasePeak, alive_at, resume};
+use super::disk::Disk;
+use super::host_use::HostUse;
+use super::{Band, Category, Phase, PhasePeak, alive_at, resume};
 use crate::parallel::World;
 use crate::step::{MOST_PASSES, Run};
 use crate::tape::{PhaseStart, Trace};
 use headroom_base::units::Bytes;
 use headroom_catalog::Os;
-use headroom_scenario::{
-    Case, Checkpointing, Offload, Optimizer, Parallelism, Precision, Scenario, Trainer,
-};
+use headroom_scenario::{Case, Checkpointing, Offload, Parallelism, Precision, Scenario, Trainer};
 
 /// The memory of one machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -32,128 +32,17 @@ pub struct HostPart {
     pub bytes: Band,
 }
 
-/// A use of host memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum HostUse {
-    /// Batches that the workers of a `DataLoader` have prefetched or are collating.
-    Batches,
-    /// Page-locked copies of the batches that wait (`pin_memory=True`).
-    PinnedBatches,
-    /// The data set that each process loads, and copies of it in workers.
-    DataSet,
-    /// Offloaded weights and gradients in page-locked memory.
-    PinnedStates,
-    /// States of paged optimizers, or of an optimizer that steps on the host.
-    OptimizerStates,
-    /// Activations that `save_on_cpu` moves to the host.
-    Activations,
-    /// A moving average of the weights that is kept on the host.
-    Average,
-    /// The checkpoint that is read when the run is resumed.
-    Checkpoint,
-    /// The full weights that rank 0 gathers to write a checkpoint.
-    Gathering,
-}
-
-impl HostUse {
-    /// Its name, its reason, and the source.
-    pub const fn describe(self) -> (&'static str, &'static str, &'static str) {
-        match self {
-            Self::Batches => (
-                "batches",
-                "each worker holds its prefetched batches, plus the samples of the batch it is collating",
-                "docs.pytorch.org/docs/stable/data.html, prefetch_factor",
-            ),
-            Self::PinnedBatches => (
-                "pinned batches",
-                "a page-locked copy of each waiting batch, every tensor rounded up to a power of two",
-                "torch/utils/data/_utils/pin_memory.py; PowerOf2Ceil in ATen/core/CachingHostAllocator.h",
-            ),
-            Self::DataSet => (
-                "data set",
-                "once per process; on Linux workers share its pages until a write copies them (changing a reference count \
-                 is one), on Windows each has a copy",
-                "pytorch/pytorch#13246; docs.pytorch.org/docs/stable/data.html, platform-specific behaviors",
-            ),
-            Self::PinnedStates => (
-                "pinned weights and gradients",
-                "offloaded tensors in page-locked memory, every block rounded up to a power of two",
-                "deepspeed runtime/zero/stage_1_and_2.py and stage3.py; torch/distributed/fsdp/_fully_shard/_fsdp_param.py; \
-                 PowerOf2Ceil in ATen/core/CachingHostAllocator.h",
-            ),
-            Self::OptimizerStates => (
-                "optimizer states",
-                "states of paged optimizers, or of an optimizer that steps on the host",
-                "bitsandbytes optim/optimizer.py; torchao optim/cpu_offload.py; \
-                 deepspeed.readthedocs.io/en/latest/memory.html",
-            ),
-            Self::Activations => (
-                "activations",
-                "tensors that a forward pass saves for backward",
-                "torch.autograd.graph.save_on_cpu",
-            ),
-            Self::Average => (
-                "moving average",
-                "one copy of the weights per process",
-                "timm utils/model_ema.py (device=\"cpu\")",
-            ),
-            Self::Gathering => (
-                "gathering a checkpoint",
-                "the full weights, on the first machine only; with the optimizer states if these are gathered too",
-                "torch/distributed/checkpoint/state_dict.py (full_state_dict, cpu_offload); \
-                 stage3_gather_16bit_weights_on_model_save of DeepSpeed",
-            ),
-            Self::Checkpoint => (
-                "reading a checkpoint",
-                "the whole file, once per process, when the run is resumed; writing needs one tensor at a time",
-                "transformers Trainer._load_from_checkpoint; torch/serialization.py, _save",
-            ),
-        }
-    }
-}
-
-/// Checkpoints on disk; empty if none are saved.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Disk {
-    /// One checkpoint.
-    pub parts: Vec<Part<Category>>,
-    /// The size of one checkpoint: the sum of `parts`.
-    pub checkpoint: Bytes,
-    /// How many exist at once: those kept and the one being written, or an epoch's if all are kept.
-    pub count: Option<u64>,
-    /// The size of `count` checkpoints; `None` if their number is unknown.
-    pub total: Option<Bytes>,
-}
-
-impl Disk {
-    /// The file format of a checkpoint.
-    pub const fn format(trainer: Trainer, adapters: bool) -> &'static str {
-        match trainer {
-            Trainer::Torch => "one file of torch.save",
-            Trainer::Lightning => "one .ckpt",
-            Trainer::Deepspeed => "mp_rank_*_model_states.pt and *_optim_states.pt",
-            Trainer::Torchtitan | Trainer::Megatron => {
-                "shards of torch.distributed.checkpoint (.distcp)"
-            }
-            Trainer::Torchtune => "safetensors, and recipe_state.pt",
-            _ if adapters => "adapter_model.safetensors and optimizer.pt",
-            _ => "model.safetensors and optimizer.pt",
-        }
-    }
-}
-
 /// Sizes that the host memory and the disk depend on.
-struct Sizes {
+pub(super) struct Sizes {
     /// One micro-batch, and the same pinned.
     batch: Bytes,
     pinned: Bytes,
     offloaded: Bytes,
-    weights: Bytes,
+    pub(super) weights: Bytes,
     /// The weights in a checkpoint: with adapters, without the base.
-    saved: Bytes,
-    states: Bytes,
-    host_states: Bytes,
+    pub(super) saved: Bytes,
+    pub(super) states: Bytes,
+    pub(super) host_states: Bytes,
     /// Per rank, pinned by the offload.
     pinned_states: Bytes,
 }
@@ -187,7 +76,7 @@ pub(crate) fn host_and_disk(
         host_states: Bytes::new(run.host_states),
         pinned_states: Bytes::new(run.pinned),
     };
-    let disk = disk(&sizes, scenario);
+    let disk = Disk::of(&sizes, scenario);
     (host(&sizes, disk.checkpoint, run.trainable, scenario), disk)
 }
 
@@ -300,51 +189,6 @@ fn gathers_checkpoints(scenario: &Scenario) -> bool {
         Trainer::Torchtitan | Trainer::Megatron | Trainer::Deepspeed
     );
     shards && whole && scenario.mesh().shard > 1
-}
-
-fn disk(sizes: &Sizes, scenario: &Scenario) -> Disk {
-    let runtime = &scenario.runtime;
-    let Some(every) = runtime.save_every else {
-        return Disk::default();
-    };
-    let on_host = match scenario.training.optimizer {
-        // Its copies of weights and gradients are not optimizer states.
-        Optimizer::AdamWOffload | Optimizer::AdamWOffloadGradients => {
-            Bytes::new(sizes.host_states.get() / 2)
-        }
-        _ => sizes.host_states,
-    };
-    let mut parts = vec![
-        Part {
-            what: Category::Parameters,
-            bytes: sizes.saved,
-        },
-        Part {
-            what: Category::OptimizerStates,
-            bytes: sizes.states + on_host,
-        },
-    ];
-    if scenario.training.ema {
-        parts.push(Part {
-            what: Category::Ema,
-            bytes: sizes.weights,
-        });
-    }
-    parts.retain(|part| part.bytes > Bytes::ZERO);
-    let checkpoint: Bytes = parts.iter().map(|part| part.bytes).sum();
-    let steps = (scenario.data.samples as f64 / scenario.effective_batch().max(1) as f64) as u64;
-    let count = match runtime.save_keep {
-        // An older one goes once the newer is written.
-        Some(kept) => Some(kept.get().saturating_add(1)),
-        None if scenario.data.samples > 0 => Some(steps / every),
-        None => None,
-    };
-    Disk {
-        parts,
-        checkpoint,
-        count,
-        total: count.map(|count| checkpoint * count),
-    }
 }
 
 /// One batch: its bytes, and the same with each tensor rounded up to a power of two.

@@ -1,7 +1,8 @@
 //! LLaMA-Factory's newer form, `v1`, whose adapters, quantisation and layout are plugins with a group of keys each.
 
 use super::super::take::KeyReader;
-use super::parts::{deepspeed_by_path, every_linear};
+use super::layout::deepspeed_by_path;
+use super::parts::every_linear;
 use headroom_base::document::Document;
 
 /// Whether the file is of that form.

@@ -5,19 +5,22 @@
 
 mod factory;
 mod keys;
+mod layout;
 mod parts;
+mod task;
 mod words;
 
 use super::Imported;
 use super::take::KeyReader;
 use headroom_base::document::Document;
 use headroom_scenario::Scenario;
-pub(super) use parts::{every_linear, patched};
+pub(super) use parts::every_linear;
+pub(super) use task::patched;
 
 use keys::{ADAPTERS, COPIES, PRECISION, SWITCHES, WITHOUT_EFFECT};
-use parts::{
-    attention, checkpointing, four_bits, layout, lengths, liger, loss_type, model, objective,
-};
+use layout::layout;
+use parts::{attention, checkpointing, four_bits, lengths, liger, loss_type, model};
+use task::objective;
 pub(super) use words::optimizer;
 use words::precision;
 
