@@ -11,7 +11,8 @@
 //! settings::set(&mut scenario, "model", "gpt2").unwrap();
 //! settings::set(&mut scenario, "gpu", "rtx-4090").unwrap();
 //! settings::set(&mut scenario, "mb", "4").unwrap();
-//! let estimate = Prediction::new(scenario).estimate().unwrap();
+//! let prediction = Prediction::new(scenario);
+//! let estimate = prediction.estimate().unwrap();
 //! assert_eq!(estimate.fits, Some(true));
 //! assert!(estimate.allocated.expected < estimate.reserved.expected);
 //! ```
@@ -21,7 +22,8 @@
 //! ```
 //! use headroom_core::{Phase, Prediction, Scenario};
 //!
-//! let estimate = Prediction::new(Scenario::default()).estimate().unwrap();
+//! let prediction = Prediction::new(Scenario::default());
+//! let estimate = prediction.estimate().unwrap();
 //! let highest = estimate.timeline.iter().max_by_key(|instant| instant.bytes).unwrap();
 //! assert_eq!(highest.phase, estimate.phase);
 //! assert!(estimate.timeline.iter().any(|instant| instant.phase == Phase::Optimizer));
@@ -31,12 +33,11 @@
 //!
 //! ```
 //! use headroom_base::units::Bytes;
-//! use headroom_core::allocator::{Allocator, Card, Request, Settings, replay};
+//! use headroom_core::allocator::{Card, Request, Settings, replay};
 //!
 //! let malloc = |handle, mib| Request::Malloc { handle, bytes: Bytes::mib(mib), stream: 0 };
 //! let requests = [malloc(1, 30), Request::Free { handle: 1 }, malloc(2, 31)];
-//! let mut allocator = Allocator::new(Settings::default(), Card::UNLIMITED);
-//! let replayed = replay(&mut allocator, &requests[..]);
+//! let replayed = replay(&requests, &Settings::default(), Card::UNLIMITED);
 //! assert_eq!(replayed.counters.allocated.peak, Bytes::mib(31));
 //! // 31 MiB do not fit into the cached 30 MiB: a second segment is reserved.
 //! assert!(replayed.counters.reserved.peak >= Bytes::mib(61));
