@@ -72,9 +72,12 @@ def files(package: dict, program: bytes, tagged: str) -> dict[str, bytes]:
 
 def write(program: bytes, folder: str) -> str:
     """Writes the wheel into the folder and returns its path."""
-    with open(os.path.join(ROOT, "Cargo.toml"), encoding="utf-8") as file:
-        head = file.read().split("[features]")[0]
-    package = dict(re.findall(r'^(name|version|license|description) = "(.*)"$', head, re.M))
+    package = {}
+    # The command line's manifest says what the workspace's says for all crates.
+    for manifest, head in [("Cargo.toml", "[workspace.package]"), ("crates/headroom/Cargo.toml", "[package]")]:
+        with open(os.path.join(ROOT, manifest), encoding="utf-8") as file:
+            section = file.read().split(head, 1)[1].split("\n[", 1)[0]
+        package |= re.findall(r'^(name|version|license|description) = "(.*)"$', section, re.M)
     tagged = tag(program)
     held = files(package, program, tagged)
     record = f"{package['name']}-{package['version']}.dist-info/RECORD"

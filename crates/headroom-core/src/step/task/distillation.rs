@@ -2,8 +2,8 @@
 //! (trl/trainer/distillation_trainer.py).
 
 use super::Policy;
-use super::beside::{frozen, in_eval_no_grad};
 use super::head::{fp32_logits, prepared};
+use super::reference::{frozen, in_eval_no_grad};
 use super::rows::{self, Rows};
 use super::sampling::sample;
 use crate::nets::{Cx, KvCache, LanguageModel, Net, Output};

@@ -1,8 +1,8 @@
 //! `Trainer.evaluate` of transformers: a forward pass over each batch, and what it keeps for metrics.
 
 use super::Policy;
-use super::beside::without_gradients;
 use super::head::prepared;
+use super::reference::without_gradients;
 use crate::nets::{Cx, Net, Output};
 use crate::tape::{DType, Phase, Tensor};
 use headroom_scenario::{Data, EvaluationOutput};

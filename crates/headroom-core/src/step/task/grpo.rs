@@ -91,7 +91,7 @@ impl Net for Grpo<'_> {
         };
         cx.tape.without_autocast(|| {
             if self.keeps_old {
-                super::beside::in_eval_no_grad(cx, slices);
+                super::reference::in_eval_no_grad(cx, slices);
             }
             let _ = self.policy.as_reference(cx, slices);
         });

@@ -3,7 +3,6 @@
 //! A task is a network around the network, a file for each: its forward function reads like the trainer's `compute_loss`, and
 //! auxiliary models are modules of it.
 
-mod beside;
 mod distillation;
 mod evaluation;
 mod grpo;
@@ -13,6 +12,7 @@ mod orpo;
 mod policy;
 mod ppo;
 mod preference;
+mod reference;
 mod reward;
 mod rows;
 mod sampling;

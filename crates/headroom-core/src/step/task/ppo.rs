@@ -1,8 +1,8 @@
 //! PPO with a policy, a value model, a reference and a reward model (`PPOTrainer` of TRL before 1.0).
 
 use super::Policy;
-use super::beside::{frozen, in_eval_no_grad};
 use super::head::selective_log_softmax;
+use super::reference::{frozen, in_eval_no_grad};
 use super::reward::scores;
 use super::rows::{self, Rows};
 use super::sampling::{Sample, sample};

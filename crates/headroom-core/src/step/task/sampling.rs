@@ -1,7 +1,7 @@
 //! `generate` of transformers (generation/utils.py, `_sample`): a pass over the prompt, then one for each token.
 
 use super::Policy;
-use super::beside;
+use super::reference;
 use super::rows::Rows;
 use crate::nets::{Cx, KvCache, LanguageModel, Net, Output};
 use crate::tape::{Category, DType, Phase, Tensor};
@@ -24,7 +24,7 @@ const STOPS: u64 = 4;
 
 /// Samples completions; the ids `[rows, prompt + completion]`, and the scores where they are kept.
 pub(crate) fn sample(cx: &Cx, model: &dyn LanguageModel, what: Sample) -> (Tensor, Vec<Tensor>) {
-    beside::without_gradients(cx, |cx| {
+    reference::without_gradients(cx, |cx| {
         cx.tape.with_phase(Phase::Generation, || {
             if what.prepared {
                 cx.tape.without_autocast(|| passes(cx, model, what))

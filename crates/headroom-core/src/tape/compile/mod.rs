@@ -9,8 +9,8 @@
 mod breaks;
 mod budget;
 mod cut;
+mod deferred;
 mod graph;
-mod put_off;
 mod recent;
 mod region;
 mod saved;
