@@ -36,11 +36,11 @@
 //! use headroom_core::allocator::{Card, Request, Settings, replay};
 //!
 //! let malloc = |handle, mib| Request::Malloc { handle, bytes: Bytes::mib(mib), stream: 0 };
-//! let requests = [malloc(1, 30), Request::Free { handle: 1 }, malloc(2, 31)];
+//! let requests = [malloc(1, 30), Request::Free { handle: 1 }, malloc(2, 32)];
 //! let replayed = replay(&requests, &Settings::default(), Card::UNLIMITED);
-//! assert_eq!(replayed.counters.allocated.peak, Bytes::mib(31));
-//! // 31 MiB do not fit into the cached 30 MiB: a second segment is reserved.
-//! assert!(replayed.counters.reserved.peak >= Bytes::mib(61));
+//! assert_eq!(replayed.counters.allocated.peak, Bytes::mib(32));
+//! // 32 MiB do not fit into the cached 30 MiB: a second segment is reserved.
+//! assert!(replayed.counters.reserved.peak >= Bytes::mib(62));
 //! ```
 
 #![warn(missing_docs, unreachable_pub)]

@@ -1,5 +1,8 @@
 //! The settings themselves, a file for each section, in the order of the form, and the ways to look one up.
 
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
 use super::problem::{NameKind, nearest};
 pub use super::setting::{Setting, SettingId, Value, ValueType};
 pub use super::values::{LARGEST_SIZE, LONGEST_LIST, LONGEST_NAME};
@@ -13,12 +16,26 @@ pub fn all() -> &'static [Setting] {
 
 /// The setting at a path, such as `data.micro_batch`.
 pub fn find(path: &str) -> Option<&'static Setting> {
-    all().iter().find(|setting| setting.path == path)
+    static BY_PATH: OnceLock<Index> = OnceLock::new();
+    indexed(&BY_PATH, |setting| setting.path).get(path).copied()
 }
 
 /// The setting with a link key, such as `mb`.
 pub fn by_key(key: &str) -> Option<&'static Setting> {
-    all().iter().find(|setting| setting.key == key)
+    static BY_KEY: OnceLock<Index> = OnceLock::new();
+    indexed(&BY_KEY, |setting| setting.key).get(key).copied()
+}
+
+/// Settings by a name: a link is read by hundreds of look-ups.
+type Index = BTreeMap<&'static str, &'static Setting>;
+
+fn indexed(index: &'static OnceLock<Index>, name: fn(&Setting) -> &'static str) -> &'static Index {
+    index.get_or_init(|| {
+        all()
+            .iter()
+            .map(|setting| (name(setting), setting))
+            .collect()
+    })
 }
 
 /// The setting with this path or this link key.
