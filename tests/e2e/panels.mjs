@@ -231,7 +231,7 @@ test("a memory snapshot says which lines hold the memory, and what the run on th
   assert.equal(await page.evaluate(() => document.activeElement.id), "diagnose-title");
   await accessible(visit, "a snapshot");
   await open("other.pickle", "no pickle at all");
-  await until("the refusal", async () => /no memory snapshot of PyTorch/.test(await said()));
+  await until("the refusal", async () => /not a PyTorch memory snapshot/.test(await said()));
   await page.$eval('[data-testid="snapshot"] .actions button', (it) => it.click());
   await page.waitForSelector('[data-testid="snapshot"][hidden]');
   assert.deepEqual(visit.heard, []);
@@ -255,7 +255,7 @@ test("several GPUs show what each holds, and the layouts in which they can share
   await page.waitForSelector('[data-testid="pipeline"]:not([hidden]) svg .fill-backward');
   const boxes = await page.$$eval('[data-testid="pipeline"] .drawing polygon', (all) => all.length);
   assert.equal(boxes, 8, "two stages, two micro-batches, forward and back");
-  const waits = /each GPU waits (\d+) % of the time/.exec(await page.$eval('[data-testid="pipeline"]', (it) => it.innerText));
+  const waits = /each GPU is idle (\d+) % of the time/.exec(await page.$eval('[data-testid="pipeline"]', (it) => it.innerText));
   // A third of the passes, which are not all of the step.
   assert.ok(Number(waits[1]) > 5 && Number(waits[1]) < 33, waits[0]);
   await unfold(visit, "layouts");
