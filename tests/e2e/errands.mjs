@@ -131,7 +131,7 @@ test("errand h: on a plane everything works", async ({ visit, site }) => {
 });
 
 for (const [what, said, text] of [
-  ["an error without numbers", /holds no numbers/, "RuntimeError: CUDA error: out of memory"],
+  ["an error without numbers", /has no numbers/, "RuntimeError: CUDA error: out of memory"],
   ["a snapshot", /memory snapshot/, "{'segments': [], 'device_traces': []}"],
   ["other text", /No known PyTorch error/, "hello"],
 ]) {
