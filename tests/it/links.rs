@@ -5,7 +5,7 @@ use headroom_scenario::{Scenario, settings};
 
 #[test]
 fn published_links_keep_their_meaning() {
-    let lines = include_str!("links.txt").lines();
+    let lines = include_str!("../links.txt").lines();
     let mut checked = 0;
     for line in lines.filter(|line| !line.starts_with('#')) {
         let (link, meaning) = line.split_once(" -> ").unwrap();
