@@ -1,7 +1,7 @@
 // Holds the memory that a prediction adds to WebAssembly's: node scripts/memory.mjs LAPS.wasm, which is crates/headroom-systems/examples/laps.rs.
 import { readFileSync } from "node:fs";
 
-/** The most that any model of the catalogue may add: 8.19 MiB are used, with the collections of the standard library. */
+/** The most that any model of the catalogue may add: 8.19 MiB were used when this was set. */
 const MOST_MIB = 9;
 /** In crates/headroom-systems/examples/laps.rs, the models of the catalogue come after so many cases that are timed. */
 const TIMED = 4;
