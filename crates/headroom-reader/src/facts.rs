@@ -1,0 +1,123 @@
+//! `Facts`: what an expert reads from what was brought.
+
+use super::fact::Fact;
+use super::words::{
+    Adapter, Attention, Checkpointing, Compute, Offload, Strategy, Task, Trained, Wanted, Weights,
+};
+
+/// What is known of a run, before anything is assumed. Sizes are those of one GPU, `gpus` those of the whole job.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// As written: an id, a path, a name.
+    pub model: Fact<String>,
+    /// The program, by its id.
+    pub trainer: Fact<&'static str>,
+    pub task: Fact<Task>,
+    pub micro_batch: Fact<u64>,
+    pub accumulation: Fact<u64>,
+    /// Tokens of a sequence: prompt and completion together where completions are sampled.
+    pub sequence: Fact<u64>,
+    pub prompt: Fact<u64>,
+    pub completion: Fact<u64>,
+    pub height: Fact<u64>,
+    pub width: Fact<u64>,
+    pub frames: Fact<u64>,
+    /// The card, by its catalogue id.
+    pub gpu: Fact<&'static str>,
+    pub gpus: Fact<u64>,
+    pub nodes: Fact<u64>,
+    pub strategy: Fact<Strategy>,
+    pub offload: Fact<Offload>,
+    pub weights: Fact<Weights>,
+    /// The frozen base of adapters, where `weights` are the adapters'.
+    pub base_dtype: Fact<Weights>,
+    pub compute: Fact<Compute>,
+    /// `None`: the weights themselves are trained.
+    pub adapter: Fact<Option<Adapter>>,
+    pub rank: Fact<u64>,
+    pub targets: Fact<Vec<String>>,
+    pub trained: Fact<Trained>,
+    /// In the program's own word, such as `adamw_bnb_8bit`.
+    pub optimizer: Fact<String>,
+    pub checkpointing: Fact<Checkpointing>,
+    pub attention: Fact<Attention>,
+    pub liger: Fact<bool>,
+    pub packing: Fact<bool>,
+    pub compile: Fact<bool>,
+    pub evaluation: Fact<bool>,
+    /// Completions of a prompt.
+    pub samples: Fact<u64>,
+    /// The share of a card that vLLM takes beside training; `None`: no vLLM on the training cards.
+    pub vllm: Fact<Option<f64>>,
+    pub text_encoders_trained: Fact<bool>,
+    pub cached_latents: Fact<bool>,
+    pub cached_text: Fact<bool>,
+    pub blocks_swapped: Fact<u64>,
+    pub wanted: Option<Wanted>,
+    /// Keys that change memory and that no setting expresses, with what they do.
+    pub not_modelled: Vec<String>,
+    /// Keys that were not read and whose effect on memory is unknown.
+    pub unread: Vec<String>,
+    /// What its user must say besides what is plainly missing, and why.
+    pub asks: Vec<(Ask, String)>,
+    /// What a reader should know.
+    pub notes: Vec<String>,
+    /// Why this is no training run that can be estimated.
+    pub refused: Option<String>,
+}
+
+/// What a user may have to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ask {
+    Model,
+    Batch,
+    Sequence,
+    Resolution,
+    Frames,
+    Gpus,
+    Strategy,
+    Trained,
+    Adapter,
+    Vocabulary,
+    BaseConfig,
+}
+
+impl Ask {
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Model => "model",
+            Self::Batch => "batch",
+            Self::Sequence => "sequence",
+            Self::Resolution => "resolution",
+            Self::Frames => "frames",
+            Self::Gpus => "gpus",
+            Self::Strategy => "strategy",
+            Self::Trained => "trained",
+            Self::Adapter => "adapter",
+            Self::Vocabulary => "vocabulary",
+            Self::BaseConfig => "base config",
+        }
+    }
+}
+
+impl Facts {
+    pub fn of(trainer: &'static str) -> Self {
+        Self {
+            trainer: Fact::follows(trainer, "its form"),
+            ..Self::default()
+        }
+    }
+
+    pub fn refuse(why: impl Into<String>) -> Self {
+        Self {
+            refused: Some(why.into()),
+            ..Self::default()
+        }
+    }
+
+    pub fn ask(&mut self, ask: Ask, why: impl Into<String>) {
+        if self.asks.iter().all(|(known, _)| *known != ask) {
+            self.asks.push((ask, why.into()));
+        }
+    }
+}

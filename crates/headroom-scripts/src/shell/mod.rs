@@ -1,0 +1,42 @@
+//! Shell scripts read as programs: their commands with every variable replaced, as far as it can be known. Nothing is executed.
+
+mod launch;
+
+pub use launch::{Count, Launch, Launcher, launch};
+
+use super::Beside;
+use std::collections::BTreeMap;
+
+/// A word of a command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Word {
+    /// Its text; a part that cannot be known stands as it is written, such as `$1`.
+    pub text: String,
+    /// What it depends on that was not given, such as `$1` or `$(nvidia-smi -L | wc -l)`.
+    pub unknown: Option<String>,
+}
+
+/// One simple command, in the order in which a run would reach it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Command {
+    pub words: Vec<Word>,
+    /// Variables that it gets: exported ones, and those in front of it.
+    pub environment: BTreeMap<String, Word>,
+}
+
+/// What a script does, as far as it can be known without running it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Script {
+    pub commands: Vec<Command>,
+    /// `#SBATCH --gres=gpu:8`, one entry an option, dashes removed: (`gres`, `gpu:8`).
+    pub directives: Vec<(String, String)>,
+    /// Files that it writes by a heredoc or `cat >`, by name.
+    pub files: Vec<(String, String)>,
+    /// All variables at the end.
+    pub variables: BTreeMap<String, Word>,
+}
+
+/// Evaluates a script; `beside` has the files that it sources. Work is bounded, whatever the text.
+pub fn evaluate(_text: &str, _beside: &dyn Beside) -> Script {
+    Script::default()
+}
