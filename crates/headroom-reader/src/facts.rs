@@ -115,6 +115,53 @@ impl Facts {
         }
     }
 
+    /// Takes from a part what this leaves open, such as the strategy of accelerate's file.
+    pub fn fill(&mut self, part: Self) {
+        macro_rules! fill {
+            ($($field:ident),+) => { $(self.$field = std::mem::take(&mut self.$field).or(part.$field);)+ };
+        }
+        fill!(
+            model,
+            task,
+            micro_batch,
+            accumulation,
+            sequence,
+            prompt,
+            completion,
+            height,
+            width,
+            frames,
+            gpu,
+            gpus,
+            nodes,
+            strategy,
+            offload,
+            weights,
+            base_dtype,
+            compute,
+            adapter,
+            rank,
+            targets,
+            trained,
+            optimizer,
+            checkpointing,
+            attention,
+            liger,
+            packing,
+            compile,
+            evaluation,
+            samples,
+            vllm,
+            text_encoders_trained,
+            cached_latents,
+            cached_text,
+            blocks_swapped
+        );
+        self.not_modelled.extend(part.not_modelled);
+        self.unread.extend(part.unread);
+        self.notes.extend(part.notes);
+    }
+
     pub fn ask(&mut self, ask: Ask, why: impl Into<String>) {
         if self.asks.iter().all(|(known, _)| *known != ask) {
             self.asks.push((ask, why.into()));

@@ -2,11 +2,20 @@
 //!
 //! `text → evaluator (shell, Python, documents) → the program's reader → Facts → Draft`
 
+pub mod comments;
+pub mod documents;
 pub mod fact;
 pub mod facts;
+mod flags;
 pub mod keys;
 pub mod names;
+mod outcome;
+pub mod parts;
 pub mod program;
 pub mod programs;
+pub mod reading;
+pub mod report;
 pub mod sentence;
 pub mod words;
+
+pub use outcome::{Outcome, asks, outcome};

@@ -15,6 +15,11 @@ impl Args {
         self.all(name).last()
     }
 
+    /// Whether a switch was given.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.option(name).is_some()
+    }
+
     /// All values of an option.
     pub(super) fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
         let of_name = move |(given, value): &'a (&'static str, String)| {

@@ -7,7 +7,7 @@ use headroom_scenario::{NameKind, Problem};
 /// One command.
 pub(super) struct Command {
     pub name: &'static str,
-    /// Positional arguments; in brackets if optional.
+    /// Positional arguments; in brackets if optional, the last with `…` if it may be repeated.
     pub words: &'static [&'static str],
     pub options: &'static [Opt],
     /// The help text, without a full stop.
@@ -15,11 +15,18 @@ pub(super) struct Command {
     pub run: fn(&Args) -> Result<Answer, Refusal>,
 }
 
-/// An option and the name of its value.
+/// An option and the name of its value; none for a switch.
 pub(super) struct Opt {
     pub name: &'static str,
     pub value: &'static str,
     pub about: &'static str,
+}
+
+impl Opt {
+    /// As it is typed: `--set path=value`.
+    fn flag(&self) -> String {
+        format!("--{} {}", self.name, self.value).trim_end().into()
+    }
 }
 
 impl Command {
@@ -41,6 +48,10 @@ impl Command {
                 let Some(option) = self.options.iter().find(|option| option.name == name) else {
                     return Err(self.unknown_option(argument));
                 };
+                if option.value.is_empty() {
+                    args.options.push((option.name, String::new()));
+                    continue;
+                }
                 let value = value.or_else(|| rest.next().cloned());
                 let expected = || format!("{} after it", option.value);
                 let value = value.ok_or_else(|| Problem::new("option", argument, expected()))?;
@@ -50,7 +61,9 @@ impl Command {
             }
         }
         let required = self.words.iter().filter(|word| !word.starts_with('['));
-        if args.words.len() < required.count() || args.words.len() > self.words.len() {
+        let repeats = self.words.last().is_some_and(|word| word.ends_with('…'));
+        let too_many = args.words.len() > self.words.len() && !repeats;
+        if args.words.len() < required.count() || too_many {
             let expected = if self.words.is_empty() {
                 "nothing".into()
             } else {
@@ -79,7 +92,7 @@ impl Command {
             usage.push_str(&format!(" {word}"));
         }
         for option in self.options {
-            usage.push_str(&format!(" [--{} {}]", option.name, option.value));
+            usage.push_str(&format!(" [{}]", option.flag()));
         }
         usage
     }
@@ -87,7 +100,7 @@ impl Command {
     pub(super) fn help(&self) -> String {
         let mut text = format!("{}\n\n{}.\n", self.usage(), self.about);
         for option in self.options {
-            let flag = format!("--{} {}", option.name, option.value);
+            let flag = option.flag();
             text.push_str(&format!("\n  {flag:<20} {}", option.about));
         }
         text.push_str(&format!("\n  {:<20} print JSON\n", "--json"));

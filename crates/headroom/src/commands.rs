@@ -77,6 +77,12 @@ const RUN: Opt = Opt {
     about: "the scenario that FILE belongs to, if it names no model",
 };
 
+const FACTS: Opt = Opt {
+    name: "facts",
+    value: "",
+    about: "print what was read, assumed and is missing, as JSON",
+};
+
 const MARGIN: Opt = Opt {
     name: "margin",
     value: "PERCENT",
@@ -226,9 +232,9 @@ pub(super) const COMMANDS: &[Command] = &[
     },
     Command {
         name: "import",
-        words: &["FILE"],
-        options: &[RUN],
-        about: "read a file as a scenario and print it as YAML",
+        words: &["FILE…"],
+        options: &[RUN, FACTS],
+        about: "read files, a command or a sentence as a scenario and print it as YAML",
         run: convert::import,
     },
     Command {

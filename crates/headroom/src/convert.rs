@@ -5,12 +5,13 @@ use std::path::Path;
 
 use super::answer::{Answer, Refusal};
 use super::args::Args;
-use super::what;
+use super::{brought, what};
 use headroom_base::document::Document;
-use headroom_base::document::yaml;
+use headroom_base::document::{json, yaml};
 use headroom_core::estimate::Prediction;
 use headroom_io::export::{self, File, Starter, Target};
 use headroom_io::import;
+use headroom_reader::report;
 use headroom_scenario::share;
 use headroom_scenario::{Problem, Scenario, document};
 
@@ -138,6 +139,13 @@ fn write(folder: &Path, file: &File) -> std::io::Result<()> {
 }
 
 pub(super) fn import(args: &Args) -> Result<Answer, Refusal> {
+    if args.has("facts") {
+        let document = report::json(&brought::facts(&args.words)?);
+        return Ok(Answer::new(
+            format!("{}\n", json::write(&document)),
+            &document,
+        ));
+    }
     let text = what::text(args.positional(0))?;
     let run = match args.option("scenario") {
         Some(run) => Some(what::named(run, args)?),

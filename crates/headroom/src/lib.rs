@@ -5,6 +5,7 @@
 mod answer;
 mod args;
 mod batches;
+mod brought;
 mod calibrate;
 mod command;
 mod commands;

@@ -1,0 +1,239 @@
+//! `read`: files, commands and sentences to facts.
+
+use headroom_scripts::{Beside, File, python, shell};
+
+use super::comments;
+use super::documents;
+use super::facts::Facts;
+use super::flags;
+use super::parts;
+use super::program::{Form, Source};
+use super::programs::PROGRAMS;
+use super::sentence;
+
+/// The form of a text, by its name and else by its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Shell,
+    Python,
+    Document,
+    Words,
+}
+
+/// What several files say together: the first that names a run, and the others where it leaves something open.
+pub fn files(files: &[File], beside: &dyn Beside) -> Facts {
+    let together = Together { files, beside };
+    let mut all: Vec<Facts> = files.iter().map(|one| file(one, &together)).collect();
+    let main = all.iter().position(|facts| {
+        facts.refused.is_none() && (!facts.model.is_unsaid() || !facts.micro_batch.is_unsaid())
+    });
+    let mut main = all.swap_remove(main.unwrap_or(0).min(all.len().saturating_sub(1)));
+    for part in all {
+        main.fill(part);
+    }
+    main
+}
+
+/// What one file says.
+pub fn file(file: &File, beside: &dyn Beside) -> Facts {
+    let kind = kind(&file.name, &file.text);
+    let mut facts = match kind {
+        Kind::Shell => script(file, beside),
+        Kind::Python => module(file, &[], None, beside),
+        Kind::Document => document(file, beside),
+        Kind::Words => return sentence::read(&file.text),
+    };
+    if facts.refused.is_none() && kind != Kind::Words {
+        comments::apply(&file.text, &mut facts);
+    }
+    facts
+}
+
+fn kind(name: &str, text: &str) -> Kind {
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension);
+    match extension.unwrap_or_default().to_ascii_lowercase().as_str() {
+        "sh" | "bash" | "zsh" | "slurm" | "sbatch" | "job" => return Kind::Shell,
+        "py" | "ipynb" => return Kind::Python,
+        "yaml" | "yml" | "json" | "toml" => return Kind::Document,
+        _ => {}
+    }
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let starts = |words: &[&str]| {
+        text.lines()
+            .map(str::trim_start)
+            .any(|line| words.iter().any(|word| line.starts_with(word)))
+    };
+    if text.starts_with("#!") && !text.starts_with("#!/usr/bin/env python") {
+        return Kind::Shell;
+    }
+    if python::notebook(text).is_some() || starts(&["import ", "from ", "def ", "class "]) {
+        return Kind::Python;
+    }
+    let launchers = [
+        "torchrun ",
+        "accelerate launch",
+        "deepspeed ",
+        "python ",
+        "python3 ",
+        "srun ",
+        "export ",
+        "#SBATCH",
+        "CUDA_VISIBLE_DEVICES=",
+        "uv run ",
+        "tune run",
+        "llamafactory-cli ",
+        "swift ",
+        "axolotl ",
+        "NPROC_PER_NODE=",
+        "litgpt ",
+        "yolo ",
+        "$ ",
+        "composer ",
+        "xtuner ",
+        "ray job",
+        "sbatch ",
+        "bash ",
+        "sh ",
+    ];
+    if starts(&launchers) {
+        return Kind::Shell;
+    }
+    if lines.nth(1).is_none() && !text.trim_start().starts_with('{') {
+        return Kind::Words;
+    }
+    if documents::read(text).is_some() {
+        Kind::Document
+    } else {
+        Kind::Words
+    }
+}
+
+fn document(file: &File, beside: &dyn Beside) -> Facts {
+    let Some(keys) = documents::read(&file.text) else {
+        return Facts::refuse("it holds no settings");
+    };
+    let source = Source {
+        name: &file.name,
+        text: &file.text,
+        form: Form::Document(keys),
+        beside,
+    };
+    if let Some(facts) = of_programs(&source) {
+        return facts;
+    }
+    let Form::Document(keys) = &source.form else {
+        return Facts::refuse("it holds no settings");
+    };
+    parts::read(keys)
+        .unwrap_or_else(|| Facts::refuse("no program is known that trains from such a file"))
+}
+
+/// The first program that reads it.
+fn of_programs(source: &Source) -> Option<Facts> {
+    PROGRAMS.iter().find_map(|program| (program.read)(source))
+}
+
+/// A script's run: that of the first of its commands that a program knows.
+fn script(file: &File, beside: &dyn Beside) -> Facts {
+    let script = shell::evaluate(&file.text, beside);
+    let written = Written {
+        script: &script,
+        beside,
+    };
+    let mut first = None;
+    for command in &script.commands {
+        let Some(launch) = shell::launch(command, &script, &written) else {
+            continue;
+        };
+        let source = Source {
+            name: &file.name,
+            text: &file.text,
+            form: Form::Command {
+                flags: flags::keys(&launch),
+                launch: launch.clone(),
+            },
+            beside: &written,
+        };
+        if let Some(facts) = of_programs(&source) {
+            return facts;
+        }
+        let own = written.text(&launch.program.text).map(|text| File {
+            name: launch.program.text.clone(),
+            text,
+        });
+        if let Some(own) = own.filter(|own| own.name.ends_with(".py")) {
+            let arguments: Vec<String> = launch
+                .arguments
+                .iter()
+                .map(|word| word.text.clone())
+                .collect();
+            let facts = module(&own, &arguments, Some(launch), &written);
+            if facts.refused.is_none() {
+                return facts;
+            }
+            first.get_or_insert(facts);
+        }
+    }
+    first.unwrap_or_else(|| Facts::refuse("none of its commands trains with a known program"))
+}
+
+fn module(
+    file: &File,
+    arguments: &[String],
+    launch: Option<shell::Launch>,
+    beside: &dyn Beside,
+) -> Facts {
+    let code = python::notebook(&file.text);
+    let text = code.as_deref().unwrap_or(&file.text);
+    let module = python::evaluate(text, arguments, beside);
+    let commands = module.commands.clone();
+    let source = Source {
+        name: &file.name,
+        text,
+        form: Form::Python { module, launch },
+        beside,
+    };
+    if let Some(facts) = of_programs(&source) {
+        return facts;
+    }
+    // A notebook, or a script that starts others.
+    let started = commands.iter().find_map(|command| {
+        let own = File {
+            name: String::new(),
+            text: command.clone(),
+        };
+        Some(script(&own, beside)).filter(|facts| facts.refused.is_none())
+    });
+    started.unwrap_or_else(|| Facts::refuse("it trains nothing with a known program"))
+}
+
+/// Files that were brought together, and those beside them.
+struct Together<'a> {
+    files: &'a [File],
+    beside: &'a dyn Beside,
+}
+
+impl Beside for Together<'_> {
+    fn text(&self, path: &str) -> Option<String> {
+        self.files.text(path).or_else(|| self.beside.text(path))
+    }
+}
+
+/// Files that a script writes before it starts a program, and those beside it.
+struct Written<'a> {
+    script: &'a shell::Script,
+    beside: &'a dyn Beside,
+}
+
+impl Beside for Written<'_> {
+    fn text(&self, path: &str) -> Option<String> {
+        let own = self
+            .script
+            .files
+            .iter()
+            .rev()
+            .find(|(name, _)| name == path);
+        own.map(|(_, text)| text.clone())
+            .or_else(|| self.beside.text(path))
+    }
+}
