@@ -39,9 +39,10 @@ impl Keys {
         &self.tree
     }
 
-    /// Whether the key is there, with a value or without.
+    /// Whether the key has a value, known or not; null counts as none.
     pub fn has(&self, path: &str) -> bool {
-        self.peek(path).is_some() || self.unknown.contains_key(path)
+        let value = self.peek(path);
+        value.is_some_and(|value| *value != Document::Null) || self.unknown.contains_key(path)
     }
 
     /// The value, without noting that it was read.
@@ -85,8 +86,11 @@ impl Keys {
     }
 
     pub fn text(&self, path: &str) -> Fact<String> {
+        if matches!(self.peek(path), Some(Document::Text(text)) if text.trim().is_empty()) {
+            self.ignore(path);
+            return Fact::Unsaid;
+        }
         self.fact(path, |value| match value {
-            Document::Text(text) if text.trim().is_empty() => None,
             Document::Text(text) => Some(text.trim().to_string()),
             Document::Int(value) => Some(value.to_string()),
             Document::Bool(value) => Some(value.to_string()),

@@ -6,6 +6,7 @@ pub mod comments;
 pub mod documents;
 pub mod fact;
 pub mod facts;
+mod finish;
 mod flags;
 pub mod keys;
 pub mod names;

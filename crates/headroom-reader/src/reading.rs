@@ -5,6 +5,7 @@ use headroom_scripts::{Beside, File, python, shell};
 use super::comments;
 use super::documents;
 use super::facts::Facts;
+use super::finish;
 use super::flags;
 use super::parts;
 use super::program::{Form, Source};
@@ -45,6 +46,7 @@ pub fn file(file: &File, beside: &dyn Beside) -> Facts {
     };
     if facts.refused.is_none() && kind != Kind::Words {
         comments::apply(&file.text, &mut facts);
+        finish::apply(&mut facts);
     }
     facts
 }

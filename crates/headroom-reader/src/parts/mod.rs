@@ -4,7 +4,7 @@ mod accelerate;
 mod deepspeed;
 
 pub use accelerate::Accelerate;
-pub use deepspeed::DeepSpeed;
+pub use deepspeed::{DeepSpeed, stage_of};
 
 use super::facts::{Ask, Facts};
 use super::keys::Keys;

@@ -1,0 +1,24 @@
+//! Programs on transformers' `Trainer` and TRL: their YAML, their scripts' flags, and Python that builds them.
+
+pub mod adapters;
+mod arguments;
+pub mod precision;
+mod scripts;
+mod yaml;
+
+use crate::facts::Facts;
+use crate::program::{Form, Program, Source};
+
+pub const PROGRAM: Program = Program {
+    id: "transformers",
+    name: "transformers",
+    read,
+};
+
+fn read(source: &Source) -> Option<Facts> {
+    match &source.form {
+        Form::Document(keys) => yaml::read(keys, source.beside),
+        Form::Command { launch, flags } => scripts::read(source, launch, flags),
+        Form::Python { .. } => None,
+    }
+}
