@@ -5,7 +5,7 @@ use leptos::reactive::spawn_local;
 use wasm_bindgen::JsCast;
 use web_sys::HtmlElement;
 
-use super::yield_now;
+use super::{painted, yield_now};
 
 /// Moves the focus to the first element that matches the selector.
 pub fn focus(selector: &str) {
@@ -24,17 +24,19 @@ pub fn focus_soon(selector: String) {
     });
 }
 
+/// How often it is looked whether the focus was lost: an answer that arrives meanwhile draws the same rows once more.
+const LOOKS: usize = 3;
+
 /// The same, if the focused element is gone or no longer focusable.
 pub fn catch_focus(selector: &'static str) {
     spawn_local(async move {
         yield_now().await;
-        if document()
-            .query_selector(":focus:not(:disabled)")
-            .ok()
-            .flatten()
-            .is_none()
-        {
-            focus(selector);
+        for _ in 0..LOOKS {
+            let focused = document().query_selector(":focus:not(:disabled)");
+            if focused.ok().flatten().is_none() {
+                focus(selector);
+            }
+            painted().await;
         }
     });
 }

@@ -36,6 +36,11 @@ const CRAWL = () => {
   const operate = async (element, told) => {
     const problems = [];
     element.focus();
+    // An answer that arrived meanwhile may have drawn it anew: its successor is operated next.
+    if (!element.isConnected) {
+      done.delete(told);
+      return problems;
+    }
     if (element.tagName === "SELECT") {
       for (const option of [...element.options].filter((option) => !option.disabled)) {
         // A choice may have made the list anew.
