@@ -40,3 +40,9 @@ impl Beside for [File] {
         (shared(&best) > 0).then(|| best.text.clone())
     }
 }
+
+impl Beside for Vec<File> {
+    fn text(&self, path: &str) -> Option<String> {
+        self.as_slice().text(path)
+    }
+}

@@ -1,6 +1,8 @@
 //! Launchers: how many processes a command starts on which GPUs, and what it gives to the program.
 
-use super::{Command, Script, Word};
+use super::options::Options;
+use super::wrap::{self, has_extension};
+use super::{Command, Script, Word, allocation, own};
 use crate::Beside;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,11 +39,568 @@ pub struct Launch {
     pub arguments: Vec<Word>,
     /// Accelerate's or DeepSpeed's file, where the launcher is given one.
     pub config: Option<Word>,
-    /// The launcher's own options that change memory, such as accelerate's `--mixed_precision`, without dashes.
+    /// The launcher's own options, such as accelerate's `--mixed_precision`, without dashes and with underscores; a variable
+    /// that decides GPUs, such as `CUDA_VISIBLE_DEVICES`, by its name.
     pub options: Vec<(String, Word)>,
 }
 
 /// The launch in a command; `None` where it starts nothing that could train.
-pub fn launch(_command: &Command, _script: &Script, _beside: &dyn Beside) -> Option<Launch> {
-    None
+pub fn launch(command: &Command, script: &Script, beside: &dyn Beside) -> Option<Launch> {
+    let mut words: Vec<Word> = Vec::with_capacity(command.within.len() + command.words.len());
+    words.extend(command.within.iter().cloned());
+    words.extend(command.words.iter().cloned());
+    let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+    let mut at = 0;
+    let mut around = allocation::Around::of(script);
+    while let Some(rest) = texts.get(at..) {
+        let length = wrap::skip(rest);
+        if length == 0 || length >= rest.len() {
+            break;
+        }
+        around.read(words.get(at..at + length)?);
+        at += length;
+    }
+    let words = words.get(at..)?;
+    let mut launch = program(command, words, script, beside, &around)?;
+    if let Some(visible) = command.environment.get("CUDA_VISIBLE_DEVICES") {
+        launch
+            .options
+            .push(("CUDA_VISIBLE_DEVICES".into(), visible.clone()));
+    }
+    around.decide(&mut launch);
+    Some(launch)
+}
+
+/// The launch in the words behind all wrappers.
+fn program(
+    command: &Command,
+    words: &[Word],
+    script: &Script,
+    beside: &dyn Beside,
+    around: &allocation::Around,
+) -> Option<Launch> {
+    let (first, rest) = words.split_first()?;
+    let name = first.text.rsplit('/').next().unwrap_or(&first.text);
+    if name == "-m" || name == "--module" {
+        return python(command, words, script, beside);
+    }
+    if is_python(name) {
+        return python(command, rest, script, beside);
+    }
+    if first.unknown.is_some() && first.text.starts_with('$') && !first.text.contains('/') {
+        return unknown_launcher(first, rest);
+    }
+    match name {
+        "torchrun" | "torchx" => torchrun(command, rest),
+        "accelerate" if rest.first()?.text == "launch" => {
+            accelerate(command, rest.get(1..)?, script, beside)
+        }
+        "accelerate-launch" => accelerate(command, rest, script, beside),
+        "deepspeed" | "ds" => deepspeed(command, rest, script, beside),
+        _ if has_extension(name, &["py"]) => Some(one_process(first, rest)),
+        _ if has_extension(name, &["sh"]) => own::script_of_mmengine(command, first, rest),
+        "bash" | "sh" => {
+            let at = rest.iter().position(|word| !word.text.starts_with('-'))?;
+            own::script_of_mmengine(command, rest.get(at)?, rest.get(at + 1..)?)
+        }
+        _ => own::program(command, first, rest, around.runs_a_project),
+    }
+}
+
+/// `$LAUNCHER train.py --batch_size 4`, of whose first word nothing is known.
+fn unknown_launcher(first: &Word, rest: &[Word]) -> Option<Launch> {
+    let why = first.unknown.clone().unwrap_or_default();
+    let script = rest
+        .iter()
+        .position(|word| has_extension(&word.text, &["py"]));
+    let options = rest.iter().any(|word| word.text.starts_with("--"));
+    let (program, arguments) = match script {
+        Some(at) => (rest.get(at)?, rest.get(at + 1..)?),
+        None if options => (first, rest),
+        None => return None,
+    };
+    Some(Launch {
+        launcher: Launcher::Program,
+        gpus: Count::Unknown(why),
+        nodes: None,
+        program: program.clone(),
+        arguments: arguments.to_vec(),
+        config: None,
+        options: Vec::new(),
+    })
+}
+
+fn is_python(name: &str) -> bool {
+    let version = name
+        .strip_prefix("python")
+        .or_else(|| name.strip_prefix("pypy"));
+    version.is_some_and(|version| version.chars().all(|c| c.is_ascii_digit() || c == '.'))
+        || name == "ipython"
+}
+
+fn one_process(program: &Word, arguments: &[Word]) -> Launch {
+    Launch {
+        launcher: Launcher::Python,
+        gpus: Count::Known(1),
+        nodes: Some(1),
+        program: program.clone(),
+        arguments: arguments.to_vec(),
+        config: None,
+        options: Vec::new(),
+    }
+}
+
+fn python(
+    command: &Command,
+    words: &[Word],
+    script: &Script,
+    beside: &dyn Beside,
+) -> Option<Launch> {
+    let mut at = 0;
+    loop {
+        let word = words.get(at)?;
+        match word.text.as_str() {
+            "-c" | "--version" | "-V" | "--help" => return None,
+            "-W" | "-X" | "--check-hash-based-pycs" => at += 2,
+            "-m" | "--module" => break,
+            "-" => return Some(one_process(word, words.get(at + 1..)?)),
+            text if text.starts_with('-') && text.contains('c') && text.len() == 3 => return None,
+            text if text.starts_with("-m") && !text.starts_with("--") => return None,
+            text if text.starts_with('-') => at += 1,
+            _ => {
+                let rest = words.get(at + 1..)?;
+                return wrapped(command, word, rest, script, beside)
+                    .or_else(|| Some(one_process(word, rest)));
+            }
+        }
+    }
+    let module = words.get(at + 1)?;
+    let rest = words.get(at + 2..)?;
+    match module.text.as_str() {
+        "torch.distributed.launch" | "torch.distributed.run" | "torch.distributed.elastic" => {
+            torchrun(command, rest)
+        }
+        "accelerate.commands.launch" => accelerate(command, rest, script, beside),
+        "accelerate.commands.accelerate_cli" | "accelerate" => {
+            accelerate(command, rest.strip_prefix_launch()?, script, beside)
+        }
+        "deepspeed" | "deepspeed.launcher.runner" | "deepspeed.launcher.launch" => {
+            deepspeed(command, rest, script, beside)
+        }
+        "pip" | "venv" | "build" | "http.server" | "ipykernel" | "json.tool" | "pytest"
+        | "unittest" | "virtualenv" | "ensurepip" | "nltk.downloader" | "spacy" | "zipfile"
+        | "site" | "cProfile" => None,
+        _ => Some(one_process(module, rest)),
+    }
+}
+
+trait StripLaunch {
+    fn strip_prefix_launch(&self) -> Option<&[Word]>;
+}
+
+impl StripLaunch for [Word] {
+    fn strip_prefix_launch(&self) -> Option<&[Word]> {
+        (self.first()?.text == "launch")
+            .then(|| self.get(1..))
+            .flatten()
+    }
+}
+
+/// `python submit.py --gpus 8 --num_nodes 4 -- python train.py …`: a program that starts another one elsewhere.
+fn wrapped(
+    command: &Command,
+    outer: &Word,
+    words: &[Word],
+    script: &Script,
+    beside: &dyn Beside,
+) -> Option<Launch> {
+    let dashes = words.iter().position(|word| word.text == "--")?;
+    let _ = outer;
+    let options = Options::all(words.get(..dashes)?);
+    let inner = words.get(dashes + 1..)?;
+    // Several commands in a row; the last that launches is the job.
+    let mut parts = inner.split(|word| matches!(word.text.as_str(), "&&" | ";" | "||"));
+    let mut found = None;
+    for part in &mut parts {
+        let inner = Command {
+            words: part.to_vec(),
+            environment: command.environment.clone(),
+            within: Vec::new(),
+        };
+        found = launch_once(&inner, script, beside).or(found);
+    }
+    let mut launch = found?;
+    let nodes = options.number(&["num_nodes", "nnodes", "nodes"]);
+    let gpus = options.number(&["gpus", "num_gpus", "gpus_per_node", "gpu_count", "ngpus"]);
+    if let Some(nodes) = nodes {
+        launch.nodes = Some(nodes);
+    }
+    if let (Some(gpus), Launcher::Python | Launcher::Program) = (gpus, launch.launcher) {
+        launch.gpus = Count::Known(gpus.saturating_mul(nodes.unwrap_or(1)));
+    } else if let (Some(gpus), Count::Unknown(_)) = (gpus, &launch.gpus) {
+        launch.gpus = Count::Known(gpus.saturating_mul(nodes.unwrap_or(1)));
+    }
+    Some(launch)
+}
+
+/// The launch in a command that stands in another: one level only.
+fn launch_once(command: &Command, script: &Script, beside: &dyn Beside) -> Option<Launch> {
+    let nested = command.words.iter().any(|word| word.text == "--");
+    if nested {
+        return None;
+    }
+    launch(command, script, beside)
+}
+
+/// A count that an option gives, or why it cannot be known.
+fn count(word: &Word) -> Result<u64, String> {
+    if let Some(why) = &word.unknown {
+        return Err(why.clone());
+    }
+    word.text.trim().parse().map_err(|_| word.text.clone())
+}
+
+/// GPUs that the environment shows, if it says so.
+pub(super) fn visible(command: &Command) -> Option<Result<u64, String>> {
+    let devices = command.environment.get("CUDA_VISIBLE_DEVICES")?;
+    if let Some(why) = &devices.unknown {
+        return Some(Err(why.clone()));
+    }
+    let count = devices
+        .text
+        .split(',')
+        .filter(|device| !device.trim().is_empty())
+        .count();
+    (count > 0 && devices.text.trim() != "-1").then_some(Ok(count as u64))
+}
+
+/// Every visible GPU of a node.
+pub(super) fn every_visible(command: &Command, why: &str) -> Result<u64, String> {
+    visible(command).unwrap_or_else(|| Err(why.into()))
+}
+
+pub(super) fn product(per_node: Result<u64, String>, nodes: &Result<u64, String>) -> Count {
+    match (per_node, nodes) {
+        (Ok(gpus), Ok(nodes)) => Count::Known(gpus.saturating_mul(*nodes)),
+        (Err(why), _) => Count::Unknown(why),
+        (_, Err(why)) => Count::Unknown(why.clone()),
+    }
+}
+
+const TORCHRUN_SWITCHES: &[&str] = &[
+    "standalone",
+    "use_env",
+    "m",
+    "module",
+    "no_python",
+    "run_path",
+    "nnodes_only",
+    "use_agent_store",
+];
+
+fn torchrun(command: &Command, words: &[Word]) -> Option<Launch> {
+    let (options, program, arguments) = Options::before_program(words, TORCHRUN_SWITCHES)?;
+    Some(torch_like(
+        command,
+        options,
+        program,
+        arguments,
+        Launcher::Torchrun,
+    ))
+}
+
+/// A launch by options that are torchrun's.
+pub(super) fn torch_like(
+    command: &Command,
+    options: Options,
+    program: Word,
+    arguments: Vec<Word>,
+    launcher: Launcher,
+) -> Launch {
+    let nodes = match options.get(&["nnodes"]) {
+        None => Ok(1),
+        Some(word) => match word.text.split_once(':') {
+            Some((least, most)) if word.unknown.is_none() && least == most => {
+                most.parse().map_err(|_| word.text.clone())
+            }
+            Some(_) if word.unknown.is_none() => Err(format!("nnodes {}", word.text)),
+            _ => count(word),
+        },
+    };
+    let environment = |name: &str| command.environment.get(name).cloned();
+    let per_node = options
+        .get(&["nproc_per_node", "nproc-per-node"])
+        .cloned()
+        .or_else(|| environment("PET_NPROC_PER_NODE"));
+    let per_node = match per_node {
+        Some(word) if matches!(word.text.as_str(), "gpu" | "auto") => every_visible(
+            command,
+            &format!("nproc_per_node is {}: every visible GPU", word.text),
+        ),
+        Some(word) => count(&word),
+        None => match &options.bundle {
+            Some(why) => Err(why.clone()),
+            None => Ok(1),
+        },
+    };
+    let nodes = match (&options.bundle, nodes) {
+        (Some(why), Ok(1)) if options.get(&["nnodes"]).is_none() => Err(why.clone()),
+        (_, nodes) => nodes,
+    };
+    Launch {
+        launcher,
+        gpus: product(per_node, &nodes),
+        nodes: nodes.ok(),
+        program,
+        arguments,
+        config: None,
+        options: options.all,
+    }
+}
+
+const ACCELERATE_SWITCHES: &[&str] = &[
+    "multi_gpu",
+    "cpu",
+    "use_deepspeed",
+    "use_fsdp",
+    "use_megatron_lm",
+    "tpu",
+    "mps",
+    "quiet",
+    "q",
+    "debug",
+    "m",
+    "module",
+    "no_python",
+    "same_network_flag",
+    "use_xpu",
+    "tpu_use_cluster",
+    "tpu_use_sudo",
+    "use_parallelism_config",
+    "use_cpu",
+    "no_tpu_cluster",
+    "dynamo_use_fullgraph",
+    "dynamo_use_dynamic",
+    "dynamo_use_regional_compilation",
+    "ipex",
+    "enable_cpu_affinity",
+    "downcast_bf16",
+];
+
+fn accelerate(
+    command: &Command,
+    words: &[Word],
+    script: &Script,
+    beside: &dyn Beside,
+) -> Option<Launch> {
+    let (options, program, arguments) = Options::before_program(words, ACCELERATE_SWITCHES)?;
+    let config = options.get(&["config_file"]).cloned();
+    let text = config
+        .as_ref()
+        .and_then(|word| file(&word.text, script, beside));
+    let in_file = |key: &str| text.as_deref().and_then(|text| entry(text, key));
+    let machines = match options.get(&["num_machines"]) {
+        Some(word) => Ok(count(word)),
+        None => in_file("num_machines").ok_or(()).map(Ok),
+    };
+    let processes = match options.get(&["num_processes"]) {
+        Some(word) => count(word),
+        None => match in_file("num_processes") {
+            Some(count) => Ok(count),
+            None => match (&config, options.get(&["gpu_ids"]), &options.bundle) {
+                (_, _, Some(why)) => Err(why.clone()),
+                (Some(file), _, _) => {
+                    every_visible(command, &format!("num_processes stands in {}", file.text))
+                }
+                (None, Some(ids), _) if ids.unknown.is_none() && ids.text != "all" => {
+                    Ok(ids.text.split(',').count() as u64)
+                }
+                _ => every_visible(
+                    command,
+                    "no --num_processes: accelerate's own configuration decides",
+                ),
+            },
+        },
+    };
+    let nodes = match machines {
+        Ok(count) => count.ok(),
+        // One machine is the default, where no file says otherwise.
+        Err(()) => (config.is_none() && options.bundle.is_none() && processes.is_ok()).then_some(1),
+    };
+    Some(Launch {
+        launcher: Launcher::Accelerate,
+        gpus: processes.map_or_else(Count::Unknown, Count::Known),
+        nodes,
+        program,
+        arguments,
+        config: config.or_else(|| options.get(&["deepspeed_config_file"]).cloned()),
+        options: options.all,
+    })
+}
+
+/// A file that the script wrote, or one beside it.
+fn file(path: &str, script: &Script, beside: &dyn Beside) -> Option<String> {
+    let plain = path.trim_start_matches("./");
+    let own = script
+        .files
+        .iter()
+        .rev()
+        .find(|(name, _)| name.trim_start_matches("./") == plain);
+    own.map(|(_, text)| text.clone())
+        .or_else(|| beside.text(path))
+}
+
+/// The number of a key at the top of a YAML file.
+fn entry(text: &str, key: &str) -> Option<u64> {
+    let line = |line: &str| {
+        let rest = line.strip_prefix(key)?.trim_start().strip_prefix(':')?;
+        let value = rest.split('#').next()?.trim();
+        value.trim_matches(['"', '\'']).parse().ok()
+    };
+    text.lines().find_map(line)
+}
+
+const DEEPSPEED_SWITCHES: &[&str] = &[
+    "module",
+    "m",
+    "no_python",
+    "no_local_rank",
+    "no_ssh_check",
+    "no_ssh",
+    "force_multi",
+    "save_pid",
+    "bind_cores_to_rank",
+    "detect_nvlink_pairs",
+    "elastic_training",
+];
+
+fn deepspeed(
+    command: &Command,
+    words: &[Word],
+    script: &Script,
+    beside: &dyn Beside,
+) -> Option<Launch> {
+    let (options, program, arguments) = Options::before_program(words, DEEPSPEED_SWITCHES)?;
+    let per_node = options.get(&["num_gpus"]).map(count);
+    let asked = options.get(&["num_nodes"]).map(count);
+    let hosts = options
+        .get(&["hostfile", "H"])
+        .and_then(|path| file(&path.text, script, beside))
+        .map(|text| slots(&text));
+    let included = options
+        .get(&["include", "i"])
+        .map(|word| match &word.unknown {
+            Some(why) => Err(why.clone()),
+            None => included(&word.text).ok_or_else(|| format!("--include {}", word.text)),
+        });
+    let (gpus, nodes) = match (included, per_node, hosts) {
+        (Some(Ok((gpus, nodes))), _, _) => (Count::Known(gpus), Some(nodes)),
+        (Some(Err(why)), _, _) => (Count::Unknown(why), None),
+        (None, per_node, Some((gpus, nodes))) if nodes > 0 => match (per_node, asked) {
+            (Some(Ok(per_node)), asked) => {
+                let nodes = asked.and_then(Result::ok).unwrap_or(nodes);
+                (Count::Known(per_node.saturating_mul(nodes)), Some(nodes))
+            }
+            _ => (Count::Known(gpus), Some(nodes)),
+        },
+        (None, Some(per_node), _) if !matches!(per_node, Ok(0)) => {
+            let elsewhere = options
+                .get(&["hostfile", "H"])
+                .map(|word| word.text.clone());
+            let nodes = asked.unwrap_or_else(|| elsewhere.map_or(Ok(1), Err));
+            (product(per_node, &nodes), nodes.ok())
+        }
+        _ => {
+            let why = match (&options.bundle, options.get(&["hostfile", "H"])) {
+                (Some(why), _) => why.clone(),
+                (None, Some(file)) => format!("GPUs stand in {}", file.text),
+                (None, None) => "deepspeed takes every visible GPU".into(),
+            };
+            let nodes = asked.unwrap_or(Ok(1));
+            let known = options.get(&["num_nodes"]).is_some();
+            let gpus = product(every_visible(command, &why), &nodes);
+            let single = known || matches!(gpus, Count::Known(_));
+            (gpus, if single { nodes.ok() } else { None })
+        }
+    };
+    Some(Launch {
+        launcher: Launcher::Deepspeed,
+        gpus,
+        nodes,
+        program,
+        arguments,
+        config: None,
+        options: options.all,
+    })
+}
+
+/// GPUs and nodes of `localhost:0,1@worker-1:2`.
+fn included(text: &str) -> Option<(u64, u64)> {
+    let mut gpus = 0u64;
+    let mut nodes = 0u64;
+    for host in text.split('@') {
+        let (_, slots) = host.split_once(':')?;
+        gpus += slots
+            .split(',')
+            .filter(|slot| !slot.trim().is_empty())
+            .count() as u64;
+        nodes += 1;
+    }
+    (gpus > 0).then_some((gpus, nodes))
+}
+
+/// GPUs and nodes of a hostfile.
+fn slots(text: &str) -> (u64, u64) {
+    let mut all = (0u64, 0u64);
+    for line in text.lines() {
+        let line = line.split('#').next().unwrap_or_default();
+        let slots = line
+            .split_whitespace()
+            .find_map(|word| word.strip_prefix("slots="));
+        if let Some(Ok(slots)) = slots.map(str::parse::<u64>) {
+            all = (all.0.saturating_add(slots), all.1 + 1);
+        }
+    }
+    all
+}
+
+/// The launches of a script, in the order of a run. A script that only defines a command, as variables for others to run, has
+/// that.
+pub fn launches(script: &Script, beside: &dyn Beside) -> Vec<Launch> {
+    let found: Vec<Launch> = script
+        .commands
+        .iter()
+        .filter_map(|command| launch(command, script, beside))
+        .collect();
+    if !found.is_empty() {
+        return found;
+    }
+    let words = |text: &Word| -> Vec<Word> {
+        let word = |part: &str| Word {
+            text: part.into(),
+            unknown: text.unknown.clone().filter(|_| part.contains(['$', '`'])),
+        };
+        text.text.split_whitespace().map(word).collect()
+    };
+    let starts = |text: &str| {
+        let first = text.split_whitespace().next().unwrap_or_default();
+        matches!(
+            first,
+            "torchrun" | "accelerate" | "deepspeed" | "python" | "python3"
+        )
+    };
+    let mut held = script.variables.values().filter(|word| starts(&word.text));
+    let Some(start) = held.next() else {
+        return found;
+    };
+    let mut command = Command {
+        words: words(start),
+        ..Command::default()
+    };
+    for word in script.variables.values() {
+        if word.text.starts_with("--") {
+            command.words.extend(words(word));
+        }
+    }
+    launch(&command, script, beside).into_iter().collect()
 }

@@ -1,8 +1,28 @@
 //! Shell scripts read as programs: their commands with every variable replaced, as far as it can be known. Nothing is executed.
 
+mod allocation;
+mod arithmetic;
+mod command;
+mod expand;
+mod filter;
+mod flags;
 mod launch;
+mod options;
+mod own;
+mod parse;
+mod pattern;
+mod prepare;
+mod regex;
+mod run;
+mod state;
+mod syntax;
+mod test;
+mod value;
+mod word;
+mod wrap;
 
-pub use launch::{Count, Launch, Launcher, launch};
+pub use flags::{Flag, Form, flags};
+pub use launch::{Count, Launch, Launcher, launch, launches};
 
 use super::Beside;
 use std::collections::BTreeMap;
@@ -22,6 +42,8 @@ pub struct Command {
     pub words: Vec<Word>,
     /// Variables that it gets: exported ones, and those in front of it.
     pub environment: BTreeMap<String, Word>,
+    /// What runs the shell that it stands in, such as the words of `srun --nodes 2` before `bash -c`.
+    pub within: Vec<Word>,
 }
 
 /// What a script does, as far as it can be known without running it.
@@ -36,7 +58,20 @@ pub struct Script {
     pub variables: BTreeMap<String, Word>,
 }
 
+/// The work that a script may cost, in units of about a byte that is copied.
+const FUEL: u64 = 3_000_000;
+
 /// Evaluates a script; `beside` has the files that it sources. Work is bounded, whatever the text.
-pub fn evaluate(_text: &str, _beside: &dyn Beside) -> Script {
-    Script::default()
+pub fn evaluate(text: &str, beside: &dyn Beside) -> Script {
+    let mut shell = state::Shell::new(beside, FUEL);
+    let Some(text) = prepare::prepare(text, &mut shell.out.directives) else {
+        return shell.out;
+    };
+    shell.list(&parse::parse(&text, 0));
+    let mut script = shell.out;
+    for (name, variable) in shell.variables {
+        let value = value::Value::joined(&variable.values(), " ");
+        script.variables.insert(name, value.word());
+    }
+    script
 }

@@ -1,0 +1,674 @@
+//! What a command does: a builtin, a function, another script, or a program that is noted.
+
+use super::filter::{self, Printed};
+use super::parse::parse;
+use super::prepare::prepare;
+use super::run::line;
+use super::state::{Arguments, Flow, Input, Shell, Status};
+use super::value::{Value, Variable};
+use super::wrap::{self, has_extension};
+use super::{Command, Word};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+type Prefix = [(String, Value)];
+
+impl Shell<'_> {
+    /// Runs a command whose words are known; `prefix` are the variables in front of it.
+    pub fn command(&mut self, prefix: &Prefix, words: &[Value]) -> Status {
+        if !self
+            .fuel
+            .burn(words.iter().map(Value::len).sum::<usize>() + 30)
+        {
+            return Status::Unknown;
+        }
+        let Some((first, rest)) = words.split_first() else {
+            return Status::Yes;
+        };
+        let Some(name) = first.known() else {
+            self.external(prefix, words);
+            return Status::Ran;
+        };
+        if let Some(body) = self.functions.get(&name).cloned() {
+            self.last = None;
+            return self.with_prefix(prefix, |shell| shell.call(&body, rest));
+        }
+        let before = std::mem::take(&mut self.last);
+        if let Some(status) = self.builtin(&name, rest, prefix) {
+            return status;
+        }
+        match filter::run(self, &name, rest) {
+            Printed::No => {}
+            Printed::Unknown => {
+                self.print_unknown();
+                return Status::Ran;
+            }
+            Printed::Text(value) => {
+                self.print(&value);
+                return Status::Ran;
+            }
+        }
+        if name.len() > 1 && name.starts_with('-') {
+            // No program is called so: its line continues the one before, without the backslash.
+            if let Some(command) = before.and_then(|at| self.out.commands.get_mut(at)) {
+                command.words.extend(words.iter().map(Value::word));
+                self.last = before;
+                return Status::Ran;
+            }
+        }
+        self.external(prefix, words);
+        Status::Ran
+    }
+
+    /// Runs something that sees more variables, without keeping them.
+    fn with_prefix(&mut self, prefix: &Prefix, run: impl FnOnce(&mut Self) -> Status) -> Status {
+        let mut before = Vec::new();
+        for (name, value) in prefix {
+            before.push((
+                name,
+                self.variables.get(name).cloned(),
+                self.exported.contains(name),
+            ));
+            self.set_text(name, value.clone());
+            self.exported.insert(name.clone());
+        }
+        let status = run(self);
+        for (name, value, exported) in before.into_iter().rev() {
+            match value {
+                Some(value) => self.variables.insert(name.clone(), value),
+                None => self.variables.remove(name),
+            };
+            if !exported {
+                self.exported.remove(name);
+            }
+        }
+        status
+    }
+
+    fn builtin(&mut self, name: &str, words: &[Value], prefix: &Prefix) -> Option<Status> {
+        let text = |at: usize| words.get(at).map(Value::written).unwrap_or_default();
+        Some(match name {
+            ":" | "true" | "cd" | "pushd" | "popd" | "trap" | "ulimit" | "umask" | "wait"
+            | "module" | "conda" | "deactivate" | "alias" | "hash" | "complete" | "mkdir"
+            | "rm" | "cp" | "mv" | "ln" | "touch" | "sleep" | "chmod" | "clear"
+                if name != "conda" || !matches!(text(0).as_str(), "run") =>
+            {
+                Status::Yes
+            }
+            "false" => Status::No,
+            "exit" => {
+                self.leave(Flow::Exit);
+                Status::Yes
+            }
+            "return" => {
+                self.leave(if self.locals.is_empty() {
+                    Flow::Exit
+                } else {
+                    Flow::Return
+                });
+                Status::of(text(0).is_empty() || text(0) == "0")
+            }
+            "break" => {
+                self.leave(Flow::Break);
+                Status::Yes
+            }
+            "continue" => {
+                self.leave(Flow::Continue);
+                Status::Yes
+            }
+            "echo" => {
+                let flags = words.iter().take_while(|word| {
+                    matches!(word.written().as_str(), "-n" | "-e" | "-ne" | "-en")
+                });
+                let skip = flags.count();
+                let joined = Value::joined(words.get(skip..).unwrap_or_default(), " ");
+                self.print(&line(joined.parts().to_vec()));
+                Status::Yes
+            }
+            "printf" => {
+                match filter::printf(words) {
+                    Some(value) => self.print(&value),
+                    None => self.print_unknown(),
+                }
+                Status::Yes
+            }
+            "pwd" => {
+                self.print(&Value::unknown("$PWD", "$PWD"));
+                Status::Yes
+            }
+            "shift" => {
+                let count = text(0).parse().unwrap_or(1);
+                let count = self.arguments.values.len().min(count);
+                self.arguments.values.drain(..count);
+                Status::Yes
+            }
+            "set" => {
+                self.set_options(words);
+                Status::Yes
+            }
+            "shopt" => Status::Yes,
+            "unset" => {
+                for word in words {
+                    self.variables.remove(&word.written());
+                    self.exported.remove(&word.written());
+                }
+                Status::Yes
+            }
+            "let" => {
+                for word in words {
+                    if let Some(text) = word.known() {
+                        let _ = super::arithmetic::evaluate(&text, self);
+                    }
+                }
+                Status::Yes
+            }
+            "read" | "mapfile" | "readarray" => {
+                self.read(name, words, prefix);
+                Status::Ran
+            }
+            "getopts" => self.getopts(words),
+            "eval" => {
+                let joined = Value::joined(words, " ");
+                self.follow(&joined.written())
+            }
+            "source" | "." => {
+                let (Some(path), given) = (words.first().and_then(Value::known), words.get(1..))
+                else {
+                    return Some(Status::Unknown);
+                };
+                let Some(script) = self.file(&path) else {
+                    return Some(Status::Ran);
+                };
+                let given = given.unwrap_or_default();
+                let before = (!given.is_empty()).then(|| {
+                    let arguments = Arguments {
+                        values: given.to_vec(),
+                        given: true,
+                    };
+                    std::mem::replace(&mut self.arguments, arguments)
+                });
+                let status = self.follow(&script);
+                if let Some(before) = before {
+                    self.arguments = before;
+                }
+                if self.flow == Flow::Return {
+                    self.flow = Flow::Next;
+                }
+                status
+            }
+            "cat" | "tee" => self.cat(name, words),
+            _ => return None,
+        })
+    }
+
+    fn set_options(&mut self, words: &[Value]) {
+        let mut at = 0;
+        while let Some(word) = words.get(at).map(Value::written) {
+            at += 1;
+            match word.as_str() {
+                "--" => {
+                    let values = words.get(at..).unwrap_or_default().to_vec();
+                    self.arguments = Arguments {
+                        values,
+                        given: true,
+                    };
+                    return;
+                }
+                "-o" | "+o" => {
+                    let option = words.get(at).map(Value::written);
+                    if option.as_deref() == Some("allexport") {
+                        self.export_all = word == "-o";
+                    }
+                    at += 1;
+                }
+                flags if flags.starts_with(['-', '+']) => {
+                    if flags.contains('a') {
+                        self.export_all = flags.starts_with('-');
+                    }
+                }
+                _ => {
+                    let values = words.get(at - 1..).unwrap_or_default().to_vec();
+                    self.arguments = Arguments {
+                        values,
+                        given: true,
+                    };
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Text as part of the script that runs.
+    pub fn follow(&mut self, text: &str) -> Status {
+        if self.depth > 40 || !self.fuel.burn(text.len() * 4 + 50) {
+            return Status::Unknown;
+        }
+        let list = parse(text, 0);
+        self.list(&list)
+    }
+
+    /// Text as a script of its own: it sees what is exported.
+    fn follow_script(&mut self, text: &str, arguments: &[Value], named: bool) -> Status {
+        let Some(text) = prepare(text, &mut self.out.directives) else {
+            return Status::Unknown;
+        };
+        let arguments = Arguments {
+            values: arguments.to_vec(),
+            given: named,
+        };
+        let outer = std::mem::replace(&mut self.arguments, arguments);
+        let functions = self.functions.clone();
+        let status = self.child(|shell| {
+            let exported = std::mem::take(&mut shell.exported);
+            if named {
+                shell.variables.retain(|name, _| exported.contains(name));
+            }
+            shell.exported = exported;
+            shell.follow(&text)
+        });
+        self.functions = functions;
+        self.arguments = outer;
+        status
+    }
+
+    fn cat(&mut self, name: &str, words: &[Value]) -> Status {
+        let files: Vec<String> = words
+            .iter()
+            .map(Value::written)
+            .filter(|word| !word.starts_with('-'))
+            .collect();
+        let input = self.input.clone();
+        if name == "tee" || files.is_empty() {
+            match &input {
+                Input::Text(value) => self.print(value),
+                _ => self.print_unknown(),
+            }
+            if let ("tee", Input::Text(value)) = (name, input) {
+                let append = words.iter().any(|word| word.written() == "-a");
+                for file in files {
+                    self.write(file, &value.written(), append);
+                }
+            }
+            return Status::Ran;
+        }
+        for file in files {
+            match self.file(&file) {
+                Some(text) => self.print(&Value::text(text)),
+                None => self.print_unknown(),
+            }
+        }
+        Status::Ran
+    }
+
+    fn read(&mut self, name: &str, words: &[Value], prefix: &Prefix) {
+        let mut names = Vec::new();
+        let mut array = name != "read";
+        let mut whole = array;
+        let mut at = 0;
+        while let Some(word) = words.get(at).map(Value::written) {
+            at += 1;
+            if let Some(flags) = word.strip_prefix('-') {
+                array |= flags.contains('a') && name == "read";
+                // The last of the letters may want the next word.
+                if flags.ends_with('d') {
+                    whole |= words.get(at).is_some_and(|word| word.written().is_empty());
+                    at += 1;
+                } else if flags.ends_with(['p', 't', 'n', 'N', 'u', 'i']) && name == "read" {
+                    at += 1;
+                }
+            } else {
+                names.push(word);
+            }
+        }
+        let separators: Vec<char> = prefix
+            .iter()
+            .find(|(name, _)| name == "IFS")
+            .map_or_else(|| " \t\n".into(), |(_, value)| value.written())
+            .chars()
+            .collect();
+        let Input::Text(value) = self.input.clone() else {
+            for name in &names {
+                let why = format!("read {name}");
+                self.set_text(name, Value::unknown(&format!("${name}"), &why));
+            }
+            return;
+        };
+        let text = value.written();
+        let end = if whole {
+            text.len()
+        } else {
+            text.find('\n').unwrap_or(text.len())
+        };
+        let value = value.slice(0, end);
+        let trimmed = trim(&value);
+        if name != "read" {
+            let lines = trimmed.written();
+            let lines = lines.lines().map(Value::text).collect();
+            let name = names.first().map_or("MAPFILE", String::as_str);
+            self.set(name, Variable::List(Rc::new(lines)));
+            return;
+        }
+        let parts = split(
+            &trimmed,
+            &separators,
+            if array { usize::MAX } else { names.len() },
+        );
+        if array {
+            if let Some(name) = names.first() {
+                self.set(name, Variable::List(Rc::new(parts)));
+            }
+            return;
+        }
+        if names.is_empty() {
+            names.push("REPLY".into());
+        }
+        for (at, name) in names.iter().enumerate() {
+            let value = parts.get(at).cloned().unwrap_or_else(|| Value::text(""));
+            self.set_text(name, value);
+        }
+    }
+
+    fn getopts(&mut self, words: &[Value]) -> Status {
+        let (Some(options), Some(name)) = (
+            words.first().and_then(Value::known),
+            words.get(1).and_then(Value::known),
+        ) else {
+            return Status::No;
+        };
+        let Some(word) = self
+            .arguments
+            .values
+            .get(self.options_read)
+            .and_then(Value::known)
+        else {
+            return Status::No;
+        };
+        let mut letters = word.chars();
+        let (Some('-'), Some(letter)) = (letters.next(), letters.next()) else {
+            return Status::No;
+        };
+        self.options_read += 1;
+        let rest: String = letters.collect();
+        let takes = options.contains(&format!("{letter}:"));
+        self.set_text(&name, Value::text(letter.to_string()));
+        if takes {
+            let value = if rest.is_empty() {
+                self.options_read += 1;
+                self.arguments
+                    .values
+                    .get(self.options_read - 1)
+                    .cloned()
+                    .unwrap_or_default()
+            } else {
+                Value::text(rest)
+            };
+            self.set_text("OPTARG", value);
+        }
+        self.set_text("OPTIND", Value::text((self.options_read + 1).to_string()));
+        Status::Yes
+    }
+
+    /// A program: if it is a shell, or a wrapper around one, what that runs; otherwise it is noted.
+    fn external(&mut self, prefix: &Prefix, words: &[Value]) {
+        self.print_unknown();
+        let texts: Vec<String> = words.iter().map(Value::written).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let mut at = 0;
+        let mut own: Vec<(String, Value)> = Vec::new();
+        loop {
+            let rest = texts.get(at..).unwrap_or_default();
+            let length = wrap::skip(rest);
+            if length == 0 || at + length >= texts.len() {
+                break;
+            }
+            // `env A=1 B=2 program`.
+            for place in at..at + length {
+                if let (Some(text), Some(value)) = (texts.get(place), words.get(place))
+                    && let Some((name, _)) = text.split_once('=')
+                    && wrap::is_name(name)
+                {
+                    own.push((name.to_string(), value.slice(name.len() + 1, text.len())));
+                }
+            }
+            at += length;
+        }
+        let (Some(name), Some(rest)) = (texts.get(at).copied(), words.get(at + 1..)) else {
+            return;
+        };
+        let plain = name.rsplit('/').next().unwrap_or(name);
+        let mut variables = prefix.to_vec();
+        variables.extend(own);
+        let before = words.get(..at).unwrap_or_default();
+        if at > 0 && self.functions.contains_key(name) {
+            let rest = words.get(at..).unwrap_or_default().to_vec();
+            self.inside(before, &variables, |shell| shell.command(&[], &rest));
+            return;
+        }
+        match plain {
+            "bash" | "sh" | "zsh" | "dash" | "ksh"
+                if self.shell(before, rest, &variables, &texts, at) =>
+            {
+                return;
+            }
+            "eval" if at > 0 => {
+                let joined = Value::joined(rest, " ").written();
+                self.inside(before, &variables, |shell| shell.follow(&joined));
+                return;
+            }
+            "ssh" | "pdsh" | "tmux" | "screen" | "parallel-ssh" => {
+                let last = rest.last().map(Value::written).unwrap_or_default();
+                if last.contains(' ') {
+                    self.inside(before, &variables, |shell| {
+                        shell.child(|shell| shell.follow(&last))
+                    });
+                    return;
+                }
+            }
+            "sbatch" | "qsub" | "bsub" if self.batch(before, rest, &variables) => return,
+            _ if has_extension(name, &["sh", "bash"]) => {
+                if let Some(script) = self.file(name) {
+                    self.inside(before, &variables, |shell| {
+                        shell.follow_script(&script, rest, true)
+                    });
+                    return;
+                }
+            }
+            _ => {}
+        }
+        if let (Input::Text(value), "-" | "") =
+            (&self.input, texts.get(at + 1).copied().unwrap_or_default())
+            && plain.starts_with("python")
+        {
+            let text = value.written();
+            self.write("-".into(), &text, false);
+        }
+        self.note(&variables, words);
+    }
+
+    /// Follows a shell's script; whether there was one to follow.
+    fn shell(
+        &mut self,
+        before: &[Value],
+        words: &[Value],
+        variables: &Prefix,
+        texts: &[&str],
+        at: usize,
+    ) -> bool {
+        let mut place = 0;
+        let mut text = false;
+        while let Some(word) = texts.get(at + 1 + place) {
+            if *word == "-o" || *word == "-O" {
+                place += 2;
+            } else if word.starts_with("--") {
+                place += 1;
+            } else if word.len() > 1 && word.starts_with('-') {
+                text |= word.contains('c');
+                place += 1;
+            } else {
+                break;
+            }
+        }
+        let Some(script) = words.get(place) else {
+            // `bash <<EOF`.
+            if let Input::Text(value) = self.input.clone() {
+                let value = value.written();
+                self.inside(before, variables, |shell| {
+                    shell.follow_script(&value, &[], true)
+                });
+                return true;
+            }
+            return false;
+        };
+        let given = words.get(place + 1..).unwrap_or_default();
+        if text {
+            let script = script.written();
+            // `bash -c "…" name arguments`.
+            let given = given.get(1..).unwrap_or_default();
+            self.inside(before, variables, |shell| {
+                // Variables that are not exported stand in the text already, expanded, unless it was quoted.
+                shell.follow_script(&script, given, false)
+            });
+            return true;
+        }
+        let Some(script) = script.known().and_then(|path| self.file(&path)) else {
+            return false;
+        };
+        self.inside(before, variables, |shell| {
+            shell.follow_script(&script, given, true)
+        });
+        true
+    }
+
+    /// `sbatch` and its options; whether the script could be followed.
+    fn batch(&mut self, before: &[Value], words: &[Value], variables: &Prefix) -> bool {
+        let mut place = 0;
+        let mut options = Vec::new();
+        while let Some(word) = words.get(place).map(Value::written) {
+            let Some(name) = word.strip_prefix('-') else {
+                break;
+            };
+            place += 1;
+            let name = name.trim_start_matches('-');
+            if let Some(command) = name.strip_prefix("wrap") {
+                let command = match command.strip_prefix('=') {
+                    Some(command) => command.to_string(),
+                    None => words.get(place).map(Value::written).unwrap_or_default(),
+                };
+                self.out.directives.append(&mut options);
+                self.inside(before, variables, |shell| {
+                    shell.follow_script(&command, &[], false)
+                });
+                return true;
+            }
+            match name.split_once('=') {
+                Some((name, value)) => options.push((name.to_string(), value.to_string())),
+                None if wrap::is_switch_of_slurm(&word) => {
+                    options.push((name.to_string(), String::new()));
+                }
+                None => {
+                    let value = words.get(place).map(Value::written).unwrap_or_default();
+                    options.push((name.to_string(), value));
+                    place += 1;
+                }
+            }
+        }
+        let script = match words.get(place) {
+            Some(path) => path.known().and_then(|path| self.file(&path)),
+            None => match &self.input {
+                Input::Text(value) => Some(value.written()),
+                _ => None,
+            },
+        };
+        let Some(script) = script else { return false };
+        let given = words.get(place + 1..).unwrap_or_default();
+        let mut own = Vec::new();
+        let Some(text) = prepare(&script, &mut own) else {
+            return false;
+        };
+        // Options of the command win over directives of the script.
+        self.out.directives.append(&mut own);
+        self.out.directives.append(&mut options);
+        self.inside(before, variables, |shell| {
+            shell.follow_script(&text, given, true)
+        });
+        true
+    }
+
+    /// Runs what a wrapper runs.
+    fn inside(
+        &mut self,
+        wrapper: &[Value],
+        variables: &Prefix,
+        run: impl FnOnce(&mut Self) -> Status,
+    ) {
+        let outer = self.within.clone();
+        self.within.extend(wrapper.iter().map(Value::word));
+        let input = std::mem::replace(&mut self.input, Input::Unknown);
+        self.with_prefix(variables, run);
+        self.input = input;
+        self.within = outer;
+        self.last = None;
+    }
+
+    fn note(&mut self, variables: &Prefix, words: &[Value]) {
+        if self.silent {
+            let first = words.first().map(Value::written).unwrap_or_default();
+            if !matches!(
+                first.as_str(),
+                "torchrun" | "accelerate" | "deepspeed" | "sbatch"
+            ) {
+                return;
+            }
+        }
+        let mut environment: BTreeMap<String, Word> = BTreeMap::new();
+        for name in &self.exported {
+            if let Some(variable) = self.variables.get(name) {
+                if !self.fuel.burn(variable.len() + 64) {
+                    return;
+                }
+                let value = variable.values().into_iter().next().unwrap_or_default();
+                environment.insert(name.clone(), value.word());
+            }
+        }
+        for (name, value) in variables {
+            environment.insert(name.clone(), value.word());
+        }
+        self.last = Some(self.out.commands.len());
+        self.out.commands.push(Command {
+            words: words.iter().map(Value::word).collect(),
+            environment,
+            within: self.within.clone(),
+        });
+    }
+}
+
+/// Without blanks around it.
+fn trim(value: &Value) -> Value {
+    let text = value.written();
+    let start = text.len() - text.trim_start().len();
+    value.slice(start, start + text.trim().len())
+}
+
+/// A value's fields, at most so many; the last has the rest.
+fn split(value: &Value, separators: &[char], most: usize) -> Vec<Value> {
+    let text = value.written();
+    let blank = separators.iter().all(|separator| separator.is_whitespace());
+    let mut parts = Vec::new();
+    let mut start = 0;
+    for (at, found) in text.match_indices(separators) {
+        if parts.len() + 1 >= most {
+            break;
+        }
+        if at > start || !blank {
+            parts.push(value.slice(start, at));
+        }
+        start = at + found.len();
+        if parts.len() > 4096 {
+            break;
+        }
+    }
+    if start < text.len() {
+        parts.push(value.slice(start, text.len()));
+    }
+    parts
+}
