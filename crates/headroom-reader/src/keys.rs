@@ -13,6 +13,8 @@ pub struct Keys {
     tree: Document,
     /// Paths whose value depends on what was not given, and on what.
     unknown: BTreeMap<String, String>,
+    /// Values of keys that are not given, and whose documented default they are.
+    defaults: BTreeMap<&'static str, (Document, &'static str)>,
     used: RefCell<BTreeSet<String>>,
 }
 
@@ -33,6 +35,19 @@ impl Keys {
     pub fn set(&mut self, path: &str, value: Document) {
         self.unknown.remove(path);
         *self.tree.at(path.split('.')) = value;
+    }
+
+    /// The same with a program's defaults for the keys that are not given.
+    #[must_use]
+    pub fn with_defaults(
+        mut self,
+        defaults: &[(&'static str, &'static str)],
+        program: &'static str,
+    ) -> Self {
+        for (path, text) in defaults {
+            self.defaults.insert(path, (Document::from(*text), program));
+        }
+        self
     }
 
     pub fn tree(&self) -> &Document {
@@ -68,7 +83,13 @@ impl Keys {
             return Fact::Unknown(format!("{path}: {why}"));
         }
         match self.get(path) {
-            None => Fact::Unsaid,
+            None => {
+                let default = self.defaults.get(path);
+                let read = default.and_then(|(value, program)| Some((read(value)?, *program)));
+                read.map_or(Fact::Unsaid, |(value, program)| {
+                    Fact::default_of(value, program)
+                })
+            }
             Some(value) => match read(value) {
                 Some(value) => Fact::read(value, path),
                 None => Fact::Unknown(format!("{path} is not understood")),

@@ -2,6 +2,7 @@
 
 pub mod adapters;
 mod arguments;
+mod known;
 pub mod precision;
 mod scripts;
 mod yaml;
