@@ -4,6 +4,7 @@ pub mod adapters;
 mod arguments;
 mod known;
 pub mod precision;
+pub mod python;
 mod scripts;
 mod yaml;
 
@@ -20,6 +21,6 @@ fn read(source: &Source) -> Option<Facts> {
     match &source.form {
         Form::Document(keys) => yaml::read(keys, source.beside),
         Form::Command { launch, flags } => scripts::read(source, launch, flags),
-        Form::Python { .. } => None,
+        Form::Python { module, launch } => python::read(source, module, launch.as_ref()),
     }
 }
