@@ -41,8 +41,25 @@ choice! {
         Fp16 = "fp16", "pure fp16";
         /// Autocast in bf16 over a bf16 model: the usual adapter recipe.
         AmpBf16OnBf16 = "amp-bf16-on-bf16", "bf16 autocast over bf16 weights";
+        /// Autocast in fp16 over an fp16 model: adapters on GPUs without bf16. The adapters are in fp32.
+        AmpFp16OnFp16 = "amp-fp16-on-fp16", "fp16 autocast over fp16 weights";
         /// Everything in double precision (`model.double()`).
         Fp64 = "fp64", "fp64";
+    }
+}
+
+impl Precision {
+    /// Whether a `GradScaler` scales the loss, and looks at all gradients before the step.
+    pub const fn scales_gradients(self) -> bool {
+        matches!(self, Self::AmpFp16 | Self::AmpFp16OnFp16)
+    }
+
+    /// Whether forward runs under autocast.
+    pub const fn autocasts(self) -> bool {
+        matches!(
+            self,
+            Self::AmpBf16 | Self::AmpFp16 | Self::AmpBf16OnBf16 | Self::AmpFp16OnFp16
+        )
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::adamw;
 use super::{Cost, Group, Move, with};
-use headroom_scenario::{Optimizer, Precision};
+use headroom_scenario::Optimizer;
 
 pub const MOVE: Move = Move {
     id: "offload-optimizer",
@@ -19,7 +19,7 @@ pub const MOVE: Move = Move {
     code: "torchao.optim.CPUOffloadOptimizer(params, torch.optim.AdamW)",
     apply: |run| {
         // Gradients are copied to the host during backward: clipping or unscaling afterwards would change other copies.
-        let changed_later = run.training.clip || run.training.precision == Precision::AmpFp16;
+        let changed_later = run.training.clip || run.training.precision.scales_gradients();
         let alone = run.hardware.gpus == 1 && !run.training.optimizer_in_backward;
         (adamw(run) && alone && !changed_later).then(|| {
             with(run, |changed| {

@@ -1,7 +1,7 @@
 //! Step the optimizer inside backward.
 
 use super::{Cost, Group, Move, with};
-use headroom_scenario::{CommHook, Optimizer, Parallelism, Precision};
+use headroom_scenario::{CommHook, Optimizer, Parallelism};
 
 pub const MOVE: Move = Move {
     id: "optimizer-in-backward",
@@ -25,7 +25,7 @@ pub const MOVE: Move = Move {
             && !training.optimizer.consumes_gradients()
             && training.accumulation == 1
             && !training.clip
-            && training.precision != Precision::AmpFp16
+            && !training.precision.scales_gradients()
             && !matches!(
                 training.optimizer,
                 Optimizer::AdamWOffload | Optimizer::AdamWOffloadGradients

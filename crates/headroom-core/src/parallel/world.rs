@@ -45,7 +45,7 @@ impl World {
         };
         let half = match scenario.training.precision {
             Precision::AmpBf16 | Precision::AmpBf16OnBf16 => PolicyType::Bf16,
-            Precision::AmpFp16 => PolicyType::Fp16,
+            Precision::AmpFp16 | Precision::AmpFp16OnFp16 => PolicyType::Fp16,
             _ => PolicyType::Own,
         };
         if world.shards_over_context() {
@@ -152,11 +152,7 @@ impl World {
         use Parallelism::{Fsdp2, Hsdp, Zero1, Zero2, Zero3};
         let strategy = self.parallel.strategy;
         let casts = matches!(strategy, Fsdp2 | Hsdp | Zero1 | Zero2 | Zero3);
-        let autocasts = matches!(
-            precision,
-            Precision::AmpBf16 | Precision::AmpBf16OnBf16 | Precision::AmpFp16
-        );
-        is_accelerate(self.trainer) && autocasts && !(casts && self.mesh.shard > 1)
+        is_accelerate(self.trainer) && precision.autocasts() && !(casts && self.mesh.shard > 1)
     }
 
     /// Over how many ranks something is divided, so that the last may have less than the first.

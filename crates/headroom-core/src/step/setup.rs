@@ -15,7 +15,7 @@ use crate::nets::{Cx, Env, Libraries, Net, Stage, Stages, construct};
 use crate::parallel::{self, MegatronDdp, World};
 use crate::tape::{Folding, Machine, Tape};
 use headroom_scenario::{
-    Data, LowPrecision, Objective, Optimizer, Parallelism, Precision, Training,
+    Data, LowPrecision, Objective, Optimizer, Parallelism, Training,
 };
 
 impl<'a> TrainingLoop<'a> {
@@ -106,7 +106,7 @@ impl<'a> TrainingLoop<'a> {
             trainable,
             model,
             optimizer: OptimizerState::new(stepped_by(training), plan.warm),
-            scaler: (training.precision == Precision::AmpFp16).then(GradScaler::default),
+            scaler: training.precision.scales_gradients().then(GradScaler::default),
             variables: Variables::default(),
             _vllm: vllm,
         }

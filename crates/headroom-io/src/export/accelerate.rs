@@ -96,7 +96,7 @@ pub(super) fn opening(scenario: &Scenario, kind: &str) -> Document {
 fn mixed(scenario: &Scenario) -> &'static str {
     match scenario.training.precision {
         Precision::AmpBf16 | Precision::AmpBf16OnBf16 => "bf16",
-        Precision::AmpFp16 => "fp16",
+        Precision::AmpFp16 | Precision::AmpFp16OnFp16 => "fp16",
         Precision::Fp32 | Precision::Fp64 | Precision::Bf16 | Precision::Fp16 => "no",
     }
 }

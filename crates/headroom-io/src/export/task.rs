@@ -103,7 +103,7 @@ pub(super) fn copy_type(scenario: &Scenario, loads: ReferenceDtype) -> Option<Pr
     let weights = match training.precision {
         Precision::Fp32 | Precision::AmpBf16 | Precision::AmpFp16 => ReferenceDtype::Fp32,
         Precision::Bf16 | Precision::AmpBf16OnBf16 => ReferenceDtype::Bf16,
-        Precision::Fp16 | Precision::Fp64 => ReferenceDtype::Same,
+        Precision::Fp16 | Precision::AmpFp16OnFp16 | Precision::Fp64 => ReferenceDtype::Same,
     };
     let resolved = |of: ReferenceDtype| {
         if of == ReferenceDtype::Same {

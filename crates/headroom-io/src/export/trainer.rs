@@ -161,10 +161,7 @@ pub(super) fn config_for_task(
         problems.extend(refuse::buckets(scenario, layout, &view));
     }
     // It sets no autocast on a model that is wrapped already (`_prepare_for_training`).
-    let autocasts = matches!(
-        scenario.training.precision,
-        Precision::AmpBf16 | Precision::AmpFp16 | Precision::AmpBf16OnBf16
-    );
+    let autocasts = scenario.training.precision.autocasts();
     if layout == Ok(Layout::DataParallel) && autocasts {
         let expected = "fp32, bf16 or fp16: under DataParallel this target sets no autocast";
         let id = scenario.training.precision.id();
@@ -349,7 +346,7 @@ pub(super) fn weights(precision: Precision) -> &'static str {
     match precision {
         Precision::Fp32 | Precision::AmpBf16 | Precision::AmpFp16 => "float32",
         Precision::Bf16 | Precision::AmpBf16OnBf16 => "bfloat16",
-        Precision::Fp16 => "float16",
+        Precision::Fp16 | Precision::AmpFp16OnFp16 => "float16",
         Precision::Fp64 => "float64",
     }
 }
@@ -387,7 +384,7 @@ pub(super) fn arguments(scenario: &Scenario, config: &TrainerConfig) -> Document
     let bf16 = matches!(precision, Precision::AmpBf16 | Precision::AmpBf16OnBf16);
     document = document
         .with_note("bf16", bf16, "autocast")
-        .with("fp16", precision == Precision::AmpFp16)
+        .with("fp16", precision.scales_gradients())
         .with("optim", config.optim)
         .with_note(
             "max_grad_norm",

@@ -28,6 +28,7 @@ const PRECISIONS: &[Precision] = &[
     Precision::AmpFp16,
     Precision::Bf16,
     Precision::AmpBf16OnBf16,
+    Precision::AmpFp16OnFp16,
 ];
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {

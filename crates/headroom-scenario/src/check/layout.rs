@@ -226,15 +226,12 @@ fn one_process(case: &Case, problems: &mut Problems) {
         let expected = "off: DataParallel sends weights as rows, and that is not modelled";
         problems.refuse("training.channels_last", expected);
     }
-    let autocast = matches!(
-        training.precision,
-        Precision::AmpBf16 | Precision::AmpFp16 | Precision::AmpBf16OnBf16
-    );
+    let autocast = training.precision.autocasts();
     // `accelerator.prepare` is not called on a wrapped model (`_prepare_for_training`), and it is that which adds autocast.
     if autocast && scenario.stack.trainer != Trainer::Torch {
         let expected = "fp32, bf16 or fp16: under DataParallel transformers' Trainer sets no autocast (ddp does, with torchrun)";
         problems.refuse("training.precision", expected);
-    } else if autocast && training.precision != Precision::AmpFp16 {
+    } else if autocast && !training.precision.scales_gradients() {
         let expected =
             "amp-fp16: DataParallel's threads do not inherit autocast's type, and compute in fp16";
         problems.warn("training.precision", expected);

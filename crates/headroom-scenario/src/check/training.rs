@@ -234,7 +234,7 @@ fn at_once(case: &Case, problems: &mut Problems) {
             "off: this optimizer already steps in backward",
         );
     }
-    if in_backward && training.precision == Precision::AmpFp16 {
+    if in_backward && training.precision.scales_gradients() {
         problems.refuse(
             if training.optimizer_in_backward {
                 "training.optimizer_in_backward"
@@ -242,6 +242,13 @@ fn at_once(case: &Case, problems: &mut Problems) {
                 "training.optimizer"
             },
             "off, or another optimizer: the gradient scaler looks at all gradients before the step",
+        );
+    }
+    let adapters_in_fp32 = training.lora.as_ref().is_some_and(|lora| lora.fp32_adapters);
+    if training.precision == Precision::AmpFp16OnFp16 && !adapters_in_fp32 {
+        problems.refuse(
+            "training.precision",
+            "amp-fp16: the gradient scaler refuses gradients in fp16, unless adapters in fp32 are all that is trained",
         );
     }
     if training.qat {
@@ -263,7 +270,11 @@ fn at_once(case: &Case, problems: &mut Problems) {
         }
     }
     low_precision(case, problems);
-    if training.fp8 && matches!(training.precision, Precision::Fp16 | Precision::AmpFp16) {
+    if training.fp8
+        && matches!(
+            training.precision,
+            Precision::Fp16 | Precision::AmpFp16 | Precision::AmpFp16OnFp16
+        ) {
         problems.refuse("training.precision", "bf16, amp-bf16 or fp32 with fp8");
     }
     if training.attention == Attention::Flash2
@@ -394,7 +405,10 @@ fn low_precision(case: &Case, problems: &mut Problems) {
         (
             matches!(
                 training.precision,
-                Precision::Fp16 | Precision::AmpFp16 | Precision::Fp64
+                Precision::Fp16
+                    | Precision::AmpFp16
+                    | Precision::AmpFp16OnFp16
+                    | Precision::Fp64
             ),
             "none, or bf16, amp-bf16 or fp32 as the precision",
         ),

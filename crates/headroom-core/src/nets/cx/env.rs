@@ -125,5 +125,6 @@ fn dtypes(precision: Precision) -> (DType, Option<DType>) {
         Precision::Bf16 => (DType::BF16, None),
         Precision::Fp16 => (DType::F16, None),
         Precision::AmpBf16OnBf16 => (DType::BF16, Some(DType::BF16)),
+        Precision::AmpFp16OnFp16 => (DType::F16, Some(DType::F16)),
     }
 }

@@ -75,7 +75,7 @@ impl Recorded {
             Precision::AmpBf16 | Precision::AmpFp16 => RecordedPrecision::Autocast,
             Precision::Bf16 | Precision::Fp16 => RecordedPrecision::Half,
             // Weights of 64 bits, and autocast on weights of 16, are not recorded.
-            Precision::Fp64 | Precision::AmpBf16OnBf16 => return None,
+            Precision::Fp64 | Precision::AmpBf16OnBf16 | Precision::AmpFp16OnFp16 => return None,
         };
         let (batch, length) = sizes;
         let fits = |known: &[u64], size: u64| known.len() > 1 || known == [size];

@@ -95,7 +95,7 @@ impl Encoders {
     pub(crate) fn encode(&self, cx: &Cx, batch: &[Tensor]) -> Option<(Tensor, Tensor)> {
         let (pixels, ids) = batch.split_first()?;
         let dtype = match cx.env.training.precision {
-            Precision::AmpFp16 | Precision::Fp16 => DType::F16,
+            Precision::AmpFp16 | Precision::Fp16 | Precision::AmpFp16OnFp16 => DType::F16,
             Precision::AmpBf16 | Precision::Bf16 | Precision::AmpBf16OnBf16 => DType::BF16,
             _ => DType::F32,
         };

@@ -128,7 +128,7 @@ fn trainer(scenario: &Scenario, layout: Layout) -> Document {
         Precision::Fp32 => "32-true",
         Precision::Fp64 => "64-true",
         Precision::AmpBf16 | Precision::AmpBf16OnBf16 => "bf16-mixed",
-        Precision::AmpFp16 => "16-mixed",
+        Precision::AmpFp16 | Precision::AmpFp16OnFp16 => "16-mixed",
         Precision::Bf16 => "bf16-true",
         Precision::Fp16 => "16-true",
     };

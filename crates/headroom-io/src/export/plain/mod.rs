@@ -16,7 +16,7 @@ use headroom_base::document::yaml;
 use headroom_catalog as catalog;
 use headroom_core::estimate::Estimate;
 use headroom_scenario::{
-    Case, Kernels, LossKernel, Offload, Optimizer, Parallelism, Precision, Problem, Quantization,
+    Case, Kernels, LossKernel, Offload, Optimizer, Parallelism, Problem, Quantization,
     Scenario,
 };
 
@@ -211,7 +211,7 @@ fn alone(scenario: &Scenario) -> Vec<Problem> {
         problems = refuse::fixed_fields(scenario, &["training.optimizer_in_backward"]);
     }
     // Gradients leave for the host while backward goes on: what is clipped or unscaled after it are other copies.
-    let changed_later = training.clip || training.precision == Precision::AmpFp16;
+    let changed_later = training.clip || training.precision.scales_gradients();
     let shared = processes(scenario) > 1 || training.optimizer_in_backward;
     if training.optimizer == Optimizer::AdamWOffload && (changed_later || shared) {
         let expected = "an optimizer on the GPU where gradients are clipped, unscaled or reduced, or steps are made in backward";
