@@ -29,6 +29,8 @@ pub struct Facts {
     pub strategy: Fact<Strategy>,
     pub offload: Fact<Offload>,
     pub weights: Fact<Weights>,
+    /// Whether the scales of a four-bit base are quantised too.
+    pub double_quantised: Fact<bool>,
     /// The frozen base of adapters, where `weights` are the adapters'.
     pub base_dtype: Fact<Weights>,
     pub compute: Fact<Compute>,

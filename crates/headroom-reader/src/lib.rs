@@ -4,12 +4,14 @@
 
 pub mod comments;
 pub mod documents;
+pub mod draft;
 pub mod fact;
 pub mod facts;
 mod finish;
 mod flags;
 pub mod keys;
 pub mod names;
+pub mod optimizers;
 mod outcome;
 pub mod parts;
 pub mod program;

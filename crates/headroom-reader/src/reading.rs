@@ -110,6 +110,21 @@ fn kind(name: &str, text: &str) -> Kind {
     }
 }
 
+/// What words say: a command, or a sentence.
+pub fn words(text: &str, beside: &dyn Beside) -> Facts {
+    let own = File {
+        name: String::new(),
+        text: text.into(),
+    };
+    if kind("", text) == Kind::Shell {
+        let facts = file(&own, beside);
+        if facts.refused.is_none() {
+            return facts;
+        }
+    }
+    sentence::read(text)
+}
+
 fn document(file: &File, beside: &dyn Beside) -> Facts {
     let Some(keys) = documents::read(&file.text) else {
         return Facts::refuse("it holds no settings");

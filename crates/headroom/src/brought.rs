@@ -4,20 +4,42 @@ use std::path::{Path, PathBuf};
 
 use super::answer::Refusal;
 use super::what;
-use headroom_reader::{facts::Facts, reading, sentence};
-use headroom_scripts::{Beside, File};
+use headroom_io::import::{self, Brought};
+use headroom_reader::{facts::Facts, reading};
+use headroom_scripts::{Alone, Beside, File};
 
 /// Files of a folder that are looked at.
 const MOST_FILES: usize = 64;
 
-/// What files say together, or else what the words say.
+/// The facts of files or words, as an expert reads them.
 pub(super) fn facts(words: &[String]) -> Result<Facts, Refusal> {
-    let paths: Vec<&String> = words
-        .iter()
-        .filter(|word| word.as_str() == "-" || Path::new(word).exists())
-        .collect();
+    Ok(match files(words)? {
+        Some((files, beside)) => reading::files(&files, &beside),
+        None => reading::words(&words.join(" "), &Alone),
+    })
+}
+
+/// The draft of files or words.
+pub(super) fn load(words: &[String]) -> Result<Brought, Refusal> {
+    Ok(match files(words)? {
+        Some((files, beside)) => import::files(&files, &beside, None),
+        None => import::words(&words.join(" "), &Alone),
+    })
+}
+
+/// The files that words name, with their folder; `None` where they are words.
+fn files(words: &[String]) -> Result<Option<(Vec<File>, Folder)>, Refusal> {
+    let is_file = |word: &&String| word.as_str() == "-" || Path::new(word).exists();
+    let paths: Vec<&String> = words.iter().filter(is_file).collect();
     if paths.is_empty() {
-        return Ok(sentence::read(&words.join(" ")));
+        // A name with a file's ending is no sentence.
+        return match words {
+            [word] if has_kind(Path::new(word)) && !word.contains(' ') => {
+                let error = std::io::Error::from(std::io::ErrorKind::NotFound);
+                Err(what::missing(word, &error).into())
+            }
+            _ => Ok(None),
+        };
     }
     let mut files = Vec::new();
     for path in &paths {
@@ -28,21 +50,24 @@ pub(super) fn facts(words: &[String]) -> Result<Facts, Refusal> {
     }
     let folder = paths.first().map(|path| Path::new(path.as_str()));
     let folder = folder.and_then(Path::parent).unwrap_or(Path::new(""));
-    let beside = Folder(folder.to_path_buf());
-    Ok(reading::files(&files, &beside))
+    Ok(Some((files, Folder(folder.to_path_buf()))))
+}
+
+/// Files that may say something about training.
+const KINDS: &[&str] = &["sh", "py", "yaml", "yml", "json", "toml", "ipynb"];
+
+fn has_kind(path: &Path) -> bool {
+    let kind = path.extension().and_then(|kind| kind.to_str());
+    kind.is_some_and(|kind| KINDS.contains(&kind))
 }
 
 /// The file, or those of a folder that may say something about training.
 fn names(path: &str) -> Vec<String> {
-    const KINDS: &[&str] = &["sh", "py", "yaml", "yml", "json", "toml", "ipynb"];
     let Ok(entries) = std::fs::read_dir(path) else {
         return vec![path.into()];
     };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let wanted = paths.filter(|path| {
-        let kind = path.extension().and_then(|kind| kind.to_str());
-        path.is_file() && kind.is_some_and(|kind| KINDS.contains(&kind))
-    });
+    let wanted = paths.filter(|path| path.is_file() && has_kind(path));
     let mut names: Vec<String> = wanted
         .map(|path| path.to_string_lossy().into_owned())
         .collect();

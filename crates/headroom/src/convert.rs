@@ -146,25 +146,20 @@ pub(super) fn import(args: &Args) -> Result<Answer, Refusal> {
             &document,
         ));
     }
+    if args.option("scenario").is_none() {
+        let given = what::resolved(args)?;
+        let left = given.not_modelled.iter();
+        let left = left.map(|line| format!("not modelled: {line}"));
+        let notes = given.notes.iter().cloned().chain(left).collect();
+        return Ok(shown(&given.resolved.scenario, notes));
+    }
+    // A part, such as DeepSpeed's file, changes the run that it belongs to.
+    let run = what::named(args.option("scenario").unwrap_or_default(), args)?;
     let text = what::text(args.positional(0))?;
-    let run = match args.option("scenario") {
-        Some(run) => Some(what::named(run, args)?),
-        None => None,
-    };
-    let base = run.clone().unwrap_or_default();
-    let known = import::linked(&text).or_else(|| import::script(&text, &base));
-    let imported = match known {
-        Some(imported) => imported,
-        None => import::read(&what::parse(&text)?, &base),
-    };
-    if let Some(question) = imported.question {
-        return Err(question.into());
-    }
-    if imported.part && run.is_none() {
-        let expected =
-            "a file that names its model; or add --scenario WHAT, the scenario it belongs to";
-        return Err(Problem::new("FILE", args.positional(0), expected).into());
-    }
+    let imported = import::linked(&text).map_or_else(
+        || Ok(import::read(&what::parse(&text)?, &run)),
+        Ok::<_, Refusal>,
+    )?;
     if !imported.problems.is_empty() {
         return Err(imported.problems.into());
     }

@@ -13,7 +13,8 @@ use headroom_scenario::resolve::{self, Assumption, StackDefault};
 use headroom_scenario::{Resolved, Scenario};
 
 pub(super) fn estimate(args: &Args) -> Result<Answer, Refusal> {
-    let resolved = what::resolved(args.positional(0), args)?;
+    let given = what::resolved(args)?;
+    let resolved = given.resolved;
     let prediction = Prediction::new(resolved.scenario.clone());
     let scenario = prediction.scenario();
     let estimate = prediction.estimate()?;
@@ -26,6 +27,8 @@ pub(super) fn estimate(args: &Args) -> Result<Answer, Refusal> {
         .with("batch", batch(scenario))
         .with("assumptions", assumptions(&resolved))
         .with("defaults", defaults(scenario))
+        .with("not_modelled", given.not_modelled.clone())
+        .with("notes", given.notes.clone())
         .with("warnings", warnings.clone());
     let ranks = prediction.ranks()?;
     let document = ranks::in_document(document, scenario, ranks);
@@ -39,6 +42,12 @@ pub(super) fn estimate(args: &Args) -> Result<Answer, Refusal> {
         ));
     }
     text.push_str(&grows(estimate));
+    for line in &given.not_modelled {
+        text.push_str(&format!("not modelled: {line}\n"));
+    }
+    for line in &given.notes {
+        text.push_str(&format!("note: {line}\n"));
+    }
     let document = document.with("typical", typical.map(|typical| band(typical.device)));
     let mut answer = Answer::new(text, &document);
     answer.fits = estimate.fits != Some(false);

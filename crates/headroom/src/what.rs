@@ -1,44 +1,68 @@
-//! `WHAT`: a preset's id, a model's id, a scenario file, a recorded model, a link, or standard input.
+//! `WHAT`: whatever a person brings, as a complete scenario.
 
 use std::io::Read;
 
 use super::answer::Refusal;
 use super::args::Args;
+use super::brought;
 use headroom_base::document::{Document, json, toml, yaml};
-use headroom_catalog as catalog;
 use headroom_core::estimate::Prediction;
-use headroom_io::import::recorded;
-use headroom_scenario::share;
+use headroom_io::import::{self, Brought};
+use headroom_reader::facts::Ask;
 use headroom_scenario::{
-    Draft, NameKind, Origin, Problem, Resolved, Scenario, document, presets, resolve::resolve,
-    settings,
+    NameKind, Problem, Resolved, Scenario, presets, resolve::resolve, settings,
 };
 
 /// The largest scenario file that is read, in bytes.
 const LARGEST_FILE: usize = 1 << 20;
 
-/// The valid scenario that the first word names, with `--set` applied; or everything that is wrong with it.
+/// The valid scenario that the words name or describe, with `--set` applied; or everything that is wrong with it.
 pub(super) fn scenario(args: &Args) -> Result<Scenario, Refusal> {
-    named(args.positional(0), args)
+    Ok(resolved(args)?.resolved.scenario)
 }
 
 /// As `scenario`, for a name given elsewhere.
 pub(super) fn named(what: &str, args: &Args) -> Result<Scenario, Refusal> {
-    Ok(resolved(what, args)?.scenario)
+    Ok(of(&[what.to_string()], args)?.resolved.scenario)
+}
+
+/// A complete scenario, and what whoever reads it should know of how it came to be.
+pub(super) struct Given {
+    pub resolved: Resolved,
+    /// What the files say that changes memory and is not in the scenario.
+    pub not_modelled: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 /// The same with the origin of every value.
-pub(super) fn resolved(what: &str, args: &Args) -> Result<Resolved, Refusal> {
-    let (mut draft, mut problems) = load(what)?;
+pub(super) fn resolved(args: &Args) -> Result<Given, Refusal> {
+    of(&args.words, args)
+}
+
+fn of(words: &[String], args: &Args) -> Result<Given, Refusal> {
+    let Brought {
+        mut draft,
+        mut problems,
+        mut asks,
+        not_modelled,
+        notes,
+        ..
+    } = brought::load(words)?;
     for change in args.all("set") {
         let set = match change.split_once('=') {
             Some((name, value)) => match settings::named(name.trim()) {
-                Some(setting) => draft.change(setting, value),
+                Some(setting) => {
+                    asks.retain(|(ask, _)| import::answer(*ask) != Some(setting));
+                    draft.change(setting, value)
+                }
                 None => Err(settings::unknown(name.trim(), value)),
             },
             None => Err(Problem::new("--set", change, "path=value")),
         };
         problems.extend(set.err());
+    }
+    if problems.is_empty() && !asks.is_empty() {
+        return Err(Refusal(asks.iter().map(question).collect()));
     }
     let resolved = resolve(&draft);
     let found = resolved.problems.iter().cloned();
@@ -48,9 +72,22 @@ pub(super) fn resolved(what: &str, args: &Args) -> Result<Resolved, Refusal> {
         }
     }
     if problems.is_empty() {
-        Ok(resolved)
+        Ok(Given {
+            resolved,
+            not_modelled,
+            notes,
+        })
     } else {
         Err(problems.into())
+    }
+}
+
+/// A question, with the option that answers it.
+fn question((ask, why): &(Ask, String)) -> String {
+    let name = ask.word();
+    match import::answer(*ask) {
+        Some(setting) => format!("{name}? {why}; say it with --set {}=…", setting.path),
+        None => format!("{name}? {why}"),
     }
 }
 
@@ -58,29 +95,6 @@ pub(super) fn resolved(what: &str, args: &Args) -> Result<Resolved, Refusal> {
 pub(super) fn warnings(prediction: &Prediction) -> Vec<String> {
     let all = prediction.warnings().iter();
     all.map(|problem| format!("warning: {problem}")).collect()
-}
-
-fn load(what: &str) -> Result<(Draft, Vec<Problem>), Refusal> {
-    if let Some(preset) = presets::find(what) {
-        return Ok((preset.draft(), Vec::new()));
-    }
-    if catalog::model_named(what).is_some() {
-        let mut draft = Draft::default();
-        if let Some(model) = settings::find("model.id") {
-            draft.read(model, what, Origin::User);
-        }
-        return Ok((draft, Vec::new()));
-    }
-    if what.contains("#v=") || what.starts_with("v=") {
-        let opened = share::read(what);
-        return Ok((opened.draft, opened.problems));
-    }
-    let document = parse(&text(what)?)?;
-    if recorded::recognises(&document) {
-        let imported = recorded::read(&document);
-        return Ok((imported.draft, imported.problems));
-    }
-    Ok(document::draft(&document))
 }
 
 /// The document in a file's text: JSON where it begins like an object, TOML where it begins like that, else YAML.
@@ -118,7 +132,7 @@ pub(super) fn text(what: &str) -> Result<String, Refusal> {
     String::from_utf8(bytes).map_err(|_| Problem::new("WHAT", what, "text in UTF-8").into())
 }
 
-fn missing(what: &str, error: &std::io::Error) -> Problem {
+pub(super) fn missing(what: &str, error: &std::io::Error) -> Problem {
     if error.kind() != std::io::ErrorKind::NotFound {
         return Problem::new("WHAT", what, format!("a readable file ({error})"));
     }

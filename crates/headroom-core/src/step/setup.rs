@@ -14,9 +14,7 @@ use super::{Detail, ModelMode, RunPlan, groups, redundancy};
 use crate::nets::{Cx, Env, Libraries, Net, Stage, Stages, construct};
 use crate::parallel::{self, MegatronDdp, World};
 use crate::tape::{Folding, Machine, Tape};
-use headroom_scenario::{
-    Data, LowPrecision, Objective, Optimizer, Parallelism, Training,
-};
+use headroom_scenario::{Data, LowPrecision, Objective, Optimizer, Parallelism, Training};
 
 impl<'a> TrainingLoop<'a> {
     /// Constructs the model and wraps it.
@@ -106,7 +104,10 @@ impl<'a> TrainingLoop<'a> {
             trainable,
             model,
             optimizer: OptimizerState::new(stepped_by(training), plan.warm),
-            scaler: training.precision.scales_gradients().then(GradScaler::default),
+            scaler: training
+                .precision
+                .scales_gradients()
+                .then(GradScaler::default),
             variables: Variables::default(),
             _vllm: vllm,
         }

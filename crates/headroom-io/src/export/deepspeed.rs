@@ -88,7 +88,10 @@ fn config(scenario: &Scenario, stage: u8, batch: [Document; 2]) -> Document {
         precision,
         Precision::AmpBf16 | Precision::AmpBf16OnBf16 | Precision::Bf16
     );
-    let fp16 = matches!(precision, Precision::AmpFp16 | Precision::Fp16 | Precision::AmpFp16OnFp16);
+    let fp16 = matches!(
+        precision,
+        Precision::AmpFp16 | Precision::Fp16 | Precision::AmpFp16OnFp16
+    );
     let enabled = |on: bool| Document::new().with("enabled", on);
     Document::new()
         .with("train_micro_batch_size_per_gpu", micro)

@@ -1,6 +1,7 @@
 //! Importers for other tools' files. Input is untrusted: problems are values and sizes are bounded.
 
 mod arithmetic;
+mod brought;
 mod command;
 pub mod config;
 pub mod deepspeed;
@@ -21,6 +22,7 @@ pub mod torchtune;
 pub mod unsloth;
 pub mod verl;
 
+pub use brought::{Brought, answer, files, words};
 pub use effect::memory_effect_of_key;
 pub use environment::allocator;
 
@@ -169,6 +171,13 @@ static PLUGIN: OnceLock<&'static Plugin> = OnceLock::new();
 /// Adds a plug-in's readers, once.
 pub fn register(plugin: &'static Plugin) {
     PLUGIN.get_or_init(|| plugin);
+}
+
+/// Whether a document is of a program that a plug-in reads.
+fn of_plugin(document: &Document) -> bool {
+    PLUGIN
+        .get()
+        .is_some_and(|plugin| (plugin.recognises)(document))
 }
 
 /// Whether a document is a program's, and what it says.

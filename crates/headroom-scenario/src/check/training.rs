@@ -244,7 +244,10 @@ fn at_once(case: &Case, problems: &mut Problems) {
             "off, or another optimizer: the gradient scaler looks at all gradients before the step",
         );
     }
-    let adapters_in_fp32 = training.lora.as_ref().is_some_and(|lora| lora.fp32_adapters);
+    let adapters_in_fp32 = training
+        .lora
+        .as_ref()
+        .is_some_and(|lora| lora.fp32_adapters);
     if training.precision == Precision::AmpFp16OnFp16 && !adapters_in_fp32 {
         problems.refuse(
             "training.precision",
@@ -274,7 +277,8 @@ fn at_once(case: &Case, problems: &mut Problems) {
         && matches!(
             training.precision,
             Precision::Fp16 | Precision::AmpFp16 | Precision::AmpFp16OnFp16
-        ) {
+        )
+    {
         problems.refuse("training.precision", "bf16, amp-bf16 or fp32 with fp8");
     }
     if training.attention == Attention::Flash2
@@ -405,10 +409,7 @@ fn low_precision(case: &Case, problems: &mut Problems) {
         (
             matches!(
                 training.precision,
-                Precision::Fp16
-                    | Precision::AmpFp16
-                    | Precision::AmpFp16OnFp16
-                    | Precision::Fp64
+                Precision::Fp16 | Precision::AmpFp16 | Precision::AmpFp16OnFp16 | Precision::Fp64
             ),
             "none, or bf16, amp-bf16 or fp32 as the precision",
         ),

@@ -30,6 +30,8 @@ pub enum Origin {
         tool: &'static str,
         key: String,
     },
+    /// What a file's program does by default, or what follows from other keys: an assumption, and why.
+    Assumed(String),
     /// A form or a flag.
     User,
 }
@@ -44,8 +46,9 @@ impl Origin {
             Self::Trainer { .. } => 3,
             Self::Preset(_) => 4,
             Self::Link => 5,
-            Self::File { .. } => 6,
-            Self::User => 7,
+            Self::Assumed(_) => 6,
+            Self::File { .. } => 7,
+            Self::User => 8,
         }
     }
 }
@@ -60,6 +63,7 @@ impl fmt::Display for Origin {
             Self::Preset(id) => write!(f, "preset {id}"),
             Self::Link => f.write_str("link"),
             Self::File { tool, key } => write!(f, "{key} in {tool}"),
+            Self::Assumed(why) => f.write_str(why),
             Self::User => f.write_str("given"),
         }
     }

@@ -16,8 +16,7 @@ use headroom_base::document::yaml;
 use headroom_catalog as catalog;
 use headroom_core::estimate::Estimate;
 use headroom_scenario::{
-    Case, Kernels, LossKernel, Offload, Optimizer, Parallelism, Problem, Quantization,
-    Scenario,
+    Case, Kernels, LossKernel, Offload, Optimizer, Parallelism, Problem, Quantization, Scenario,
 };
 
 pub(super) const TARGET: Target = Target {

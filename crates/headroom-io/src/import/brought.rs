@@ -1,0 +1,264 @@
+//! The one door: whatever a person brings, as a draft with origins, and what is assumed, asked and not modelled.
+
+use headroom_base::document::{Document, json, toml, yaml};
+use headroom_catalog as catalog;
+use headroom_core::estimate;
+use headroom_reader::draft::{self, Drafted};
+use headroom_reader::facts::{Ask, Facts};
+use headroom_reader::keys::Keys;
+use headroom_reader::{asks, names, reading};
+use headroom_scenario::resolve::{Origin, resolve};
+use headroom_scenario::settings::{self, SettingId};
+use headroom_scenario::{Case, Draft, Problem, Scenario, presets, share};
+use headroom_scripts::{Beside, File};
+
+use super::{Imported, config, known, linked, memory_effect_of_key, recorded};
+
+/// What was brought.
+#[derive(Clone, Debug, Default)]
+pub struct Brought {
+    pub draft: Draft,
+    /// What cannot be used as it is written.
+    pub problems: Vec<Problem>,
+    /// What its user must say first, and why.
+    pub asks: Vec<(Ask, String)>,
+    /// What changes memory and is not in the draft.
+    pub not_modelled: Vec<String>,
+    pub notes: Vec<String>,
+    /// What an expert reads from it; none for scenarios, links and presets, which say everything themselves.
+    pub facts: Option<Facts>,
+}
+
+/// The setting that answers a question.
+pub fn answer(ask: Ask) -> Option<SettingId> {
+    settings::find(match ask {
+        Ask::Model | Ask::BaseConfig | Ask::Vocabulary => "model.id",
+        Ask::Batch => "data.micro_batch",
+        Ask::Sequence | Ask::Resolution | Ask::Frames => "data.sequence",
+        Ask::Gpus => "hardware.gpus",
+        Ask::Strategy => "parallel.strategy",
+        Ask::Trained | Ask::Adapter => "training.lora",
+    })
+}
+
+/// Words: a preset, a model, a link, a sentence, a command.
+pub fn words(text: &str, beside: &dyn Beside) -> Brought {
+    let text = text.trim();
+    if let Some(preset) = presets::find(text) {
+        return Brought {
+            draft: preset.draft(),
+            ..Brought::default()
+        };
+    }
+    if text.contains("#v=") || text.starts_with("v=") {
+        let opened = share::read(text);
+        return Brought {
+            draft: opened.draft,
+            problems: opened.problems,
+            ..Brought::default()
+        };
+    }
+    if let Some(model) = catalog::model_named(text).map(|entry| entry.id) {
+        return of_model(model, text);
+    }
+    let facts = reading::words(text, beside);
+    let is_sentence = facts.trainer.origin().is_none();
+    of_facts(facts, Draft::default(), is_sentence)
+}
+
+fn of_model(model: &str, written: &str) -> Brought {
+    let mut draft = Draft::default();
+    if let Some(setting) = settings::find("model.id") {
+        draft.read(setting, model, Origin::User);
+    }
+    let mut brought = Brought {
+        draft,
+        ..Brought::default()
+    };
+    let named = names::named(written);
+    if let Some(reason) = named.refused {
+        brought
+            .problems
+            .push(Problem::new("model", written, reason));
+    }
+    brought
+}
+
+/// Files; `run` is what a file without a model changes.
+pub fn files(files: &[File], beside: &dyn Beside, run: Option<&Scenario>) -> Brought {
+    if let [file] = files
+        && let Some(brought) = alone(file, run)
+    {
+        return brought;
+    }
+    let facts = reading::files(files, beside);
+    let exact = files.iter().find_map(|file| {
+        let document = parse(&file.text)?;
+        known(&document, run.unwrap_or(&Scenario::default()))
+    });
+    match exact {
+        Some(exact) if facts.refused.is_some() => of_import(exact, run.is_some()),
+        Some(exact) if exact.part && run.is_some() => of_import(exact, true),
+        Some(exact) => merged(exact, facts),
+        None => of_facts(facts, Draft::of_format(Scenario::VERSION), false),
+    }
+}
+
+/// A file that needs no program's reader: one of our own, a recorded model, a model's configuration.
+fn alone(file: &File, run: Option<&Scenario>) -> Option<Brought> {
+    if let Some(own) = linked(&file.text) {
+        return Some(of_import(own, true));
+    }
+    let document = parse(&file.text)?;
+    if recorded::recognises(&document) {
+        return Some(of_import(recorded::read(&document), true));
+    }
+    if config::recognises(&document) {
+        return Some(of_import(config::read(&document), true));
+    }
+    if super::of_plugin(&document) || is_scenario(&document) {
+        let read = super::read(&document, run.unwrap_or(&Scenario::default()));
+        return Some(of_import(read, true));
+    }
+    None
+}
+
+/// Whether most of a document's keys are settings of ours.
+fn is_scenario(document: &Document) -> bool {
+    let leaves = Keys::new(document.clone()).unused();
+    let own = leaves
+        .iter()
+        .filter(|path| settings::find(path).is_some())
+        .count();
+    own > 0 && own * 2 > leaves.len()
+}
+
+fn parse(text: &str) -> Option<Document> {
+    let read = if text.trim_start().starts_with('{') {
+        json::read(text)
+    } else if toml::recognises(text) {
+        toml::read(text)
+    } else {
+        yaml::read(text)
+    };
+    read.ok()
+        .filter(|document| matches!(document, Document::Map(_)))
+}
+
+fn of_import(imported: Imported, whole: bool) -> Brought {
+    let mut brought = Brought {
+        draft: imported.draft,
+        problems: imported.problems,
+        notes: imported.notes,
+        ..Brought::default()
+    };
+    brought.problems.extend(imported.question);
+    if imported.part && !whole {
+        brought
+            .asks
+            .push((Ask::Model, "the file is for any model".into()));
+    }
+    brought.not_modelled = effects(&imported.unused_keys);
+    brought
+}
+
+fn effects(keys: &[String]) -> Vec<String> {
+    keys.iter()
+        .map(|key| format!("{key}: {}", memory_effect_of_key(key)))
+        .collect()
+}
+
+/// What a program's exact reader sets, over what an expert reads; where they speak of the same, the exact one is finer, but for
+/// the few settings that only the whole of a file decides.
+fn merged(exact: Imported, facts: Facts) -> Brought {
+    const BY_FACTS: &[&str] = &[
+        "stack.trainer",
+        "task.objective",
+        "hardware.gpus",
+        "hardware.nodes",
+        "parallel.strategy",
+        "parallel.offload",
+        "model.id",
+    ];
+    let mut brought = of_facts(facts, Draft::of_format(Scenario::VERSION), false);
+    for setting in settings::all() {
+        let Some((value, origin @ Origin::File { .. })) = exact.draft.get(setting) else {
+            continue;
+        };
+        if !BY_FACTS.contains(&setting.path) || brought.draft.get(setting).is_none() {
+            brought
+                .draft
+                .set_value(setting, value.clone(), origin.clone());
+        }
+    }
+    brought.problems.extend(exact.problems);
+    brought.notes.extend(exact.notes);
+    brought.not_modelled.extend(effects(&exact.unused_keys));
+    brought.not_modelled.sort();
+    brought.not_modelled.dedup();
+    brought
+}
+
+fn of_facts(facts: Facts, over: Draft, is_sentence: bool) -> Brought {
+    let Drafted { mut draft, left } = draft::draft(&facts, over);
+    every_linear(&facts, &mut draft);
+    let mut brought = Brought {
+        draft,
+        not_modelled: left,
+        notes: facts.notes.clone(),
+        ..Brought::default()
+    };
+    if let Some(why) = &facts.refused {
+        brought
+            .problems
+            .push(Problem::new("FILE", "it", why.clone()));
+    }
+    // A sentence says what its speaker cares about; the rest has defaults, which are listed.
+    let needed = |ask: &Ask| !is_sentence || *ask == Ask::Model;
+    brought.asks = asks(&facts)
+        .into_iter()
+        .filter(|(ask, _)| needed(ask))
+        .collect();
+    if let Some(model) = facts.model.value() {
+        let named = names::named(model);
+        if let Some(reason) = named.refused {
+            brought
+                .problems
+                .push(Problem::new("model", model.clone(), reason));
+        } else if named.catalogue.is_none()
+            && brought.asks.iter().all(|(ask, _)| *ask != Ask::Model)
+        {
+            let near = match named.near.as_slice() {
+                [] => "give its config.json, or the entry of the same sizes".to_string(),
+                near => format!("did you mean {}?", near.join(", ")),
+            };
+            brought.asks.push((
+                Ask::Model,
+                format!("`{model}` is not in the catalogue; {near}"),
+            ));
+        }
+    }
+    brought.facts = Some(facts);
+    brought
+}
+
+/// `all-linear`: the model's own names for its linear layers.
+fn every_linear(facts: &Facts, draft: &mut Draft) {
+    let all = facts.targets.value().is_some_and(|targets| {
+        targets
+            .iter()
+            .any(|name| matches!(name.as_str(), "all-linear" | "all"))
+    });
+    let Some(setting) = settings::find("training.lora.targets").filter(|_| all) else {
+        return;
+    };
+    let scenario = resolve(draft).scenario;
+    let layers = estimate::linear_layers(&Case::of(&scenario)).unwrap_or_default();
+    if !layers.is_empty() {
+        draft.read(
+            setting,
+            &layers.join(","),
+            Origin::Assumed("every linear layer".into()),
+        );
+    }
+}

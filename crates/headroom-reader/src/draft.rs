@@ -1,0 +1,356 @@
+//! Facts as a draft of a scenario: each mapped to its settings in one place, whatever the program.
+
+use headroom_scenario::resolve::Origin;
+use headroom_scenario::{Draft, settings};
+
+use super::fact::{self, Fact};
+use super::facts::Facts;
+use super::names;
+use super::optimizers;
+use super::words::{
+    Adapter, Attention, Checkpointing, Compute, DataParallel, Offload, Task, Trained, Weights,
+};
+
+/// A draft, and what it cannot say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Drafted {
+    pub draft: Draft,
+    /// Facts that no setting expresses, in words.
+    pub left: Vec<String>,
+}
+
+/// The draft of what was read, over what is said already.
+pub fn draft(facts: &Facts, over: Draft) -> Drafted {
+    let mut writer = Writer {
+        tool: facts.trainer.value().copied().unwrap_or("sentence"),
+        drafted: Drafted {
+            draft: over,
+            left: Vec::new(),
+        },
+    };
+    writer.model(facts);
+    writer.machine(facts);
+    writer.batch(facts);
+    writer.task(facts);
+    writer.numbers(facts);
+    writer.adapters(facts);
+    writer.rest(facts);
+    writer.spread(facts);
+    writer
+        .drafted
+        .left
+        .extend(facts.not_modelled.iter().cloned());
+    writer.drafted
+}
+
+struct Writer {
+    tool: &'static str,
+    drafted: Drafted,
+}
+
+impl Writer {
+    fn set(&mut self, path: &str, text: impl AsRef<str>, origin: &fact::Origin) {
+        let Some(setting) = settings::find(path) else {
+            return;
+        };
+        let origin = match origin {
+            fact::Origin::Read(key) => Origin::File {
+                tool: self.tool,
+                key: key.clone(),
+            },
+            other => Origin::Assumed(other.to_string()),
+        };
+        self.drafted.draft.read(setting, text.as_ref(), origin);
+    }
+
+    fn whole(&mut self, path: &str, fact: &Fact<u64>) {
+        if let Fact::Known { value, origin } = fact {
+            self.set(path, value.to_string(), origin);
+        }
+    }
+
+    fn leave(&mut self, what: impl Into<String>) {
+        self.drafted.left.push(what.into());
+    }
+
+    fn model(&mut self, facts: &Facts) {
+        let Fact::Known { value, origin } = &facts.model else {
+            return;
+        };
+        if let Some(id) = names::named(value).catalogue {
+            self.set("model.id", id, origin);
+        }
+    }
+
+    fn machine(&mut self, facts: &Facts) {
+        if let Fact::Known { value, origin } = &facts.gpu {
+            self.set("hardware.gpu", value, origin);
+        }
+        self.whole("hardware.gpus", &facts.gpus);
+        self.whole("hardware.nodes", &facts.nodes);
+        const TRAINERS: &[(&str, &str)] = &[
+            ("transformers", "transformers"),
+            ("trl", "trl"),
+            ("axolotl", "axolotl"),
+            ("llamafactory", "llama-factory"),
+            ("unsloth", "unsloth"),
+            ("ms-swift", "ms-swift"),
+            ("torchtune", "torchtune"),
+            ("torchtitan", "torchtitan"),
+            ("lightning", "lightning"),
+            ("megatron", "megatron"),
+            ("alignment-handbook", "trl"),
+            ("open-instruct", "transformers"),
+        ];
+        if let Fact::Known { value, origin } = &facts.trainer
+            && let Some((_, id)) = TRAINERS.iter().find(|(name, _)| name == value)
+        {
+            self.set("stack.trainer", id, origin);
+        }
+    }
+
+    fn batch(&mut self, facts: &Facts) {
+        self.whole("data.micro_batch", &facts.micro_batch);
+        self.whole("training.accumulation", &facts.accumulation);
+        self.whole("data.sequence", &facts.sequence);
+        if let Fact::Known { value, origin } = &facts.packing {
+            self.set(
+                "data.padding_mask",
+                if *value { "off" } else { "on" },
+                origin,
+            );
+        }
+    }
+
+    fn task(&mut self, facts: &Facts) {
+        let Fact::Known { value, origin } = &facts.task else {
+            return;
+        };
+        let objective = match value {
+            Task::Sft => "sft",
+            Task::Dpo => "dpo",
+            Task::Kto => "kto",
+            Task::Orpo => "orpo",
+            Task::Cpo => "cpo",
+            Task::Simpo => "simpo",
+            Task::Reward => "reward",
+            Task::Grpo => "grpo",
+            Task::Rloo => "rloo",
+            Task::Ppo => "ppo",
+            Task::Distillation => "distillation",
+            // The model's own loss.
+            Task::Pretraining
+            | Task::MaskedLm
+            | Task::Diffusion
+            | Task::SelfDistillation
+            | Task::Ctc => "pretraining",
+            other => {
+                self.leave(format!("task: {other}"));
+                return;
+            }
+        };
+        self.set("task.objective", objective, origin);
+        if matches!(value, Task::Grpo | Task::Rloo | Task::Ppo) {
+            self.whole("task.prompt", &facts.prompt);
+            self.whole("task.completion", &facts.completion);
+            self.whole("task.generations", &facts.samples);
+            if let Fact::Known {
+                value: Some(share),
+                origin,
+            } = &facts.vllm
+            {
+                self.set("task.sampler", "vllm", origin);
+                self.set("task.vllm_share", share.to_string(), origin);
+            }
+        }
+    }
+
+    /// Types of weights and operations.
+    fn numbers(&mut self, facts: &Facts) {
+        if let Fact::Known {
+            value: compute,
+            origin,
+        } = &facts.compute
+        {
+            let data = facts
+                .strategy
+                .value()
+                .map_or(DataParallel::None, |strategy| strategy.data);
+            let precision = precision(facts.weights.value().copied(), *compute, data);
+            self.set("training.precision", precision, origin);
+            if *compute == Compute::Bf16Fp8 {
+                self.set("training.fp8", "on", origin);
+            }
+        }
+        if let Fact::Known { value, origin } = &facts.weights {
+            let kind = match value {
+                Weights::Nf4 if facts.double_quantised.value() == Some(&true) => "nf4-double",
+                Weights::Nf4 => "nf4",
+                Weights::Int8 => "int8",
+                Weights::GptqInt4 => "gptq",
+                Weights::AwqInt4 => "awq",
+                Weights::Fp32 | Weights::Bf16 | Weights::Fp16 => return,
+                other => return self.leave(format!("weights in {other}")),
+            };
+            self.set("training.quantization", kind, origin);
+        }
+    }
+
+    fn adapters(&mut self, facts: &Facts) {
+        match &facts.adapter {
+            Fact::Known {
+                value: Some(adapter),
+                origin,
+            } => {
+                self.set("training.lora", "on", origin);
+                let method = match adapter {
+                    Adapter::Lora | Adapter::Qlora => "lora",
+                    Adapter::Dora => "dora",
+                    Adapter::Adalora => "adalora",
+                    Adapter::Oft => "oft",
+                    Adapter::Boft => "boft",
+                    Adapter::Ia3 => "ia3",
+                    Adapter::Lokr => "lokr",
+                    Adapter::Loha => "loha",
+                    Adapter::Vera => "vera",
+                    Adapter::Prefix => "prefix",
+                    other => return self.leave(format!("adapter: {other}")),
+                };
+                self.set("training.lora.method", method, origin);
+                self.whole("training.lora.rank", &facts.rank);
+                if let Fact::Known { value, origin } = &facts.targets
+                    && value.iter().all(|name| {
+                        name.chars()
+                            .all(|c| c.is_alphanumeric() || matches!(c, '_' | '.'))
+                    })
+                {
+                    self.set("training.lora.targets", value.join(","), origin);
+                }
+                if let Fact::Known {
+                    value: Trained::AdaptersAnd(modules),
+                    origin,
+                } = &facts.trained
+                {
+                    self.set("training.lora.modules_to_save", modules.join(","), origin);
+                }
+            }
+            Fact::Known {
+                value: None,
+                origin,
+            } => self.set("training.lora", "off", origin),
+            _ => {}
+        }
+        if let Fact::Known {
+            value: Trained::Part(words),
+            ..
+        } = &facts.trained
+        {
+            self.leave(format!("what is trained: {words}"));
+        }
+    }
+
+    fn rest(&mut self, facts: &Facts) {
+        if let Fact::Known { value, origin } = &facts.optimizer {
+            match optimizers::setting(value) {
+                Some(id) => self.set("training.optimizer", id, origin),
+                None => self.leave(format!("optimizer: {value}")),
+            }
+        }
+        if let Fact::Known { value, origin } = &facts.checkpointing {
+            let kind = match value {
+                Checkpointing::Off => "none",
+                Checkpointing::On => "layers",
+                Checkpointing::Selective => "keep-matmuls",
+            };
+            self.set("training.checkpointing", kind, origin);
+        }
+        if let Fact::Known { value, origin } = &facts.attention {
+            let kind = match value {
+                Attention::Eager => "eager",
+                Attention::Sdpa | Attention::Xformers | Attention::Flex => "sdpa",
+                Attention::Flash => "flash_attention_2",
+            };
+            self.set("training.attention", kind, origin);
+        }
+        if let Fact::Known {
+            value: true,
+            origin,
+        } = &facts.liger
+        {
+            self.set("training.kernels", "liger", origin);
+            self.set("training.loss", "liger-linear", origin);
+        }
+        if let Fact::Known {
+            value: true,
+            origin,
+        } = &facts.compile
+        {
+            self.set("training.compile", "model", origin);
+        }
+    }
+
+    fn spread(&mut self, facts: &Facts) {
+        let Fact::Known { value, origin } = &facts.strategy else {
+            return;
+        };
+        let strategy = match value.data {
+            DataParallel::None => "none",
+            DataParallel::Ddp | DataParallel::Zero0 => "ddp",
+            DataParallel::Fsdp | DataParallel::Fsdp2 => "fsdp2",
+            DataParallel::Fsdp1 => "fsdp1",
+            DataParallel::Hsdp => "hsdp",
+            DataParallel::Zero1 => "zero1",
+            DataParallel::Zero2 => "zero2",
+            DataParallel::Zero3 => "zero3",
+        };
+        self.set("parallel.strategy", strategy, origin);
+        for (path, size) in [
+            ("parallel.tp", value.tp),
+            ("parallel.pp", value.pp),
+            ("parallel.cp", value.cp),
+            ("parallel.ep", value.ep),
+        ] {
+            if size > 1 {
+                self.set(path, size.to_string(), origin);
+            }
+        }
+        if let Fact::Known { value, origin } = &facts.offload {
+            let kind = match value {
+                Offload::None => "none",
+                Offload::Optimizer => "optimizer",
+                // Parameters on the host bring their states with them.
+                Offload::Parameters | Offload::Both => "parameters",
+            };
+            self.set("parallel.offload", kind, origin);
+        }
+    }
+}
+
+/// The setting for a pair of types. Engines that keep an fp32 copy of what they compute in bf16 are mixed precision.
+fn precision(weights: Option<Weights>, compute: Compute, data: DataParallel) -> &'static str {
+    let half = |weights: Option<Weights>, of: Weights| match weights {
+        // The parts of a quantised base that stay are of the type that is computed in.
+        Some(
+            Weights::Nf4
+            | Weights::Fp4
+            | Weights::Int8
+            | Weights::GptqInt4
+            | Weights::AwqInt4
+            | Weights::Int4,
+        ) => true,
+        Some(weights) => weights == of,
+        None => false,
+    };
+    let engine = data >= DataParallel::Zero0;
+    match compute {
+        Compute::Fp32 | Compute::Tf32 => "fp32",
+        Compute::Bf16 | Compute::Bf16Fp8 if engine => "amp-bf16",
+        Compute::Fp16 if engine => "amp-fp16",
+        Compute::Bf16 | Compute::Bf16Fp8 if half(weights, Weights::Bf16) => "bf16",
+        Compute::Bf16Autocast if half(weights, Weights::Bf16) => "amp-bf16-on-bf16",
+        Compute::Bf16 | Compute::Bf16Fp8 | Compute::Bf16Autocast => "amp-bf16",
+        Compute::Fp16 if half(weights, Weights::Fp16) => "fp16",
+        Compute::Fp16Autocast if half(weights, Weights::Fp16) => "amp-fp16-on-fp16",
+        Compute::Fp16 | Compute::Fp16Autocast => "amp-fp16",
+    }
+}
