@@ -141,6 +141,8 @@ const KNOWN: &[Known] = &[
         trainer: "transformers",
         task: Task::Sft,
         defaults: &[
+            // Of its `zero_stage1_config.json`.
+            ("optim", "adamw"),
             ("max_seq_length", "2048"),
             ("grad_checkpoint", "True"),
             ("use_llm_lora", "0"),
@@ -184,7 +186,7 @@ const KNOWN: &[Known] = &[
                 "lora_target_modules",
                 "q_proj,k_proj,v_proj,o_proj,down_proj,up_proj,gate_proj",
             ),
-            ("optim", "adamw_torch"),
+            ("optim", "adamw"),
         ],
         apply: peft_sft,
     },
@@ -406,6 +408,12 @@ fn llava(flags: &Keys, facts: &mut Facts) {
 
 fn internvl(flags: &Keys, facts: &mut Facts) {
     let frozen = |key: &str| on(flags, key);
+    // A tile's side.
+    let side = flags
+        .whole("force_image_size")
+        .or_default(448, "InternVL's force_image_size");
+    facts.height = side.clone();
+    facts.width = side;
     let checkpointing = flags.switch("grad_checkpoint");
     facts.checkpointing = checkpointing.map(|on| {
         if on {
