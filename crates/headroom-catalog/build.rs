@@ -9,6 +9,8 @@ mod gpus;
 mod graphs;
 #[path = "build/models.rs"]
 mod models;
+#[path = "build/names.rs"]
+mod names;
 #[path = "build/overheads.rs"]
 mod overheads;
 #[path = "build/sourced.rs"]
@@ -47,6 +49,11 @@ fn main() -> Result<(), String> {
     write(&out, "methods.rs", stacks::methods(&read("methods.yaml")?)?)?;
     let sources = read("models/sources.yaml")?;
     let models = categories("models")?;
+    write(
+        &out,
+        "names.rs",
+        names::table(&read("names.yaml")?, &models::ids(&models))?,
+    )?;
     let recorded = models::recorded(&models);
     write(
         &out,

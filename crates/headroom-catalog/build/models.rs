@@ -1,6 +1,6 @@
 //! `catalog/models/*.yaml` as constants.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use serde::Deserialize;
@@ -85,6 +85,12 @@ impl<'de> Deserialize<'de> for Sizes {
         }
         from.deserialize_map(Visitor)
     }
+}
+
+/// The ids of all models.
+pub fn ids(files: &[(String, File)]) -> BTreeSet<&str> {
+    let models = files.iter().flat_map(|(_, file)| &file.models);
+    models.map(|model| model.id.as_str()).collect()
 }
 
 /// The ids of the models that answer by a recorded graph.

@@ -10,6 +10,7 @@ mod kernels;
 mod lookup;
 mod method;
 mod model;
+mod names;
 mod overhead;
 mod sourced;
 mod speed;
@@ -21,9 +22,13 @@ pub use gpu::{Class, DataSheet, Gpu, Memory, Os, Tflops, Vendor, gpu, gpus};
 #[cfg(feature = "graphs")]
 pub use graphs::graph;
 pub use kernels::{has_liger, scales_logits};
-pub use lookup::{gpu_named, gpus_near, model_named, models_near};
+pub use lookup::{gpu_named, gpus_near};
 pub use method::{Method, MethodKind, Multiplier, method, methods};
 pub use model::{ModelCategory, ModelEntry, model, models};
+pub use names::{
+    ModelName, Storage, model_name, model_named, model_spoken, models_by_use, models_near,
+    usage_rank,
+};
 pub use overhead::{
     NamedOverhead, Overhead, Process, cublas_workspace, cuda_context, desktop, libraries, nccl,
     overheads,

@@ -1,6 +1,7 @@
 //! Names of models as people write them: an id of the hub, a folder, a tag; with what the name says of its weights.
 
 use super::words::Weights;
+use headroom_catalog::{Storage, model_name};
 
 /// What a name means.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,6 +16,50 @@ pub struct Named {
     pub near: Vec<&'static str>,
 }
 
-pub fn named(_text: &str) -> Named {
-    Named::default()
+/// Reads a model's name; `catalog/names.yaml` and the catalogue's `names` module have the rules.
+pub fn named(text: &str) -> Named {
+    let found = model_name(text);
+    Named {
+        catalogue: found.entry.map(|entry| entry.id),
+        weights: found.storage.map(weights),
+        refused: found.unusable,
+        near: found.near,
+    }
+}
+
+const fn weights(storage: Storage) -> Weights {
+    match storage {
+        Storage::Nf4 => Weights::Nf4,
+        Storage::Fp4 => Weights::Fp4,
+        Storage::Int8 => Weights::Int8,
+        Storage::Int4 => Weights::Int4,
+        Storage::GptqInt4 => Weights::GptqInt4,
+        Storage::AwqInt4 => Weights::AwqInt4,
+        Storage::Fp8 => Weights::Fp8,
+        Storage::Mxfp4 => Weights::Mxfp4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_brings_what_its_weights_are() {
+        #[track_caller]
+        fn check(name: &str, catalogue: Option<&str>, weights: Option<Weights>) {
+            let found = named(name);
+            assert_eq!((found.catalogue, found.weights), (catalogue, weights));
+        }
+        check(
+            "unsloth/Meta-Llama-3.1-8B-bnb-4bit",
+            Some("llama-3.1-8b"),
+            Some(Weights::Nf4),
+        );
+        check("Qwen/Qwen2.5-7B-Instruct", Some("qwen2.5-7b"), None);
+        let refused = named("bartowski/Llama-3.2-3B-Instruct-GGUF");
+        assert_eq!(refused.catalogue, Some("llama-3.2-3b"));
+        assert!(refused.refused.is_some_and(|why| why.contains("GGUF")));
+        assert_eq!(named("/model"), Named::default());
+    }
 }
