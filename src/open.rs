@@ -1,4 +1,4 @@
-//! Opens a file: a scenario, another tool's settings, a model's `config.json`, saved plans, a log or a memory snapshot.
+//! Opens what a person brings: a sentence, a file of any program, a scenario, saved plans, a log or a memory snapshot.
 
 use leptos::ev::Event;
 use leptos::prelude::*;
@@ -9,9 +9,12 @@ use super::session::Session;
 use super::snapshot;
 use super::{browser, text};
 use headroom_advice::doctor::Findings;
-use headroom_base::document::{Document, json, toml, yaml};
-use headroom_io::import::{self, Imported};
+use headroom_base::document::{Document, json};
+use headroom_io::import::{self, Brought};
+use headroom_reader::draft;
+use headroom_reader::facts::{Ask, Facts};
 use headroom_scenario::{Draft, Scenario};
+use headroom_scripts::{Alone, File};
 
 /// The kind of a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,57 +43,74 @@ fn is_snapshot(name: &str) -> bool {
 }
 
 /// Detects the kind of a file; one that names no model changes the current run.
-pub fn opened(file: &str, run: &Scenario) -> Opened {
+pub fn opened(name: &str, file: &str, run: &Scenario) -> Opened {
     if let Some(plans) = Plans::read(file) {
         return Opened::Plans(plans);
     }
-    let imported = import::linked(file).or_else(|| match json::read(file) {
-        Ok(document @ Document::Map(_)) => Some(import::read(&document, run)),
-        Ok(_) => None,
-        // An error message may parse as YAML, and a log may begin with the failed command.
-        Err(_) if Findings::parse(file).is_some() => None,
-        Err(_) => settings(file, run).or_else(|| import::script(file, run)),
-    });
-    imported.map_or(Opened::Text, of_import)
-}
-
-/// Reads YAML as a scenario or as a known program's configuration.
-fn settings(file: &str, run: &Scenario) -> Option<Imported> {
-    let document = if toml::recognises(file) {
-        toml::read(file)
+    let is_document = matches!(json::read(file), Ok(Document::Map(_)));
+    // An error message may parse as YAML, and a log may begin with the failed command.
+    let failed = !is_document && import::linked(file).is_none() && Findings::parse(file).is_some();
+    let single_line = file.trim().lines().count() < 2 && !is_document && name.is_empty();
+    if failed || file.trim().is_empty() {
+        return Opened::Text;
+    }
+    let brought = if single_line {
+        import::words(file, &Alone)
     } else {
-        yaml::read(file)
-    }
-    .ok()?;
-    let scenario = || {
-        document
-            .get("version")
-            .map(|_| import::read(&document, run))
+        let one = File {
+            name: name.into(),
+            text: file.into(),
+        };
+        import::files(&[one], &Alone, Some(run))
     };
-    import::known(&document, run).or_else(scenario)
+    of_brought(brought, run)
 }
 
-fn of_import(imported: Imported) -> Opened {
-    if let Some(question) = imported.question {
-        return Opened::Question(text::problem(&question));
+fn of_brought(brought: Brought, run: &Scenario) -> Opened {
+    let understood = brought.facts.as_ref().is_none_or(Facts::says_something);
+    if brought.refused.is_some() || !understood {
+        return Opened::Text;
     }
-    let problems = imported.problems.iter().map(text::problem);
-    let left = imported.unused_keys.iter().map(|key| text::ignored(key));
-    let part = imported.part.then(|| text::PART_OF_A_RUN.to_string());
+    let of_model = |(ask, _): &&(Ask, String)| *ask == Ask::Model;
+    if let Some((_, why)) = brought.asks.iter().find(of_model) {
+        // Words about a run change the current one; a file's model decides what the file means.
+        let Some(facts) = brought
+            .facts
+            .as_ref()
+            .filter(|facts| facts.model.is_unsaid())
+        else {
+            return Opened::Question(text::asked(Ask::Model.word(), why));
+        };
+        let over = draft::draft(facts, Draft::of_run(run));
+        return Opened::Scenario {
+            draft: Box::new(over.draft),
+            notes: std::iter::once(text::PART_OF_A_RUN.into())
+                .chain(over.left.iter().map(|key| text::ignored(key)))
+                .collect(),
+        };
+    }
+    let part = brought.part.then(|| text::PART_OF_A_RUN.to_string());
+    let asked = brought
+        .asks
+        .iter()
+        .map(|(ask, why)| text::asked(ask.word(), why));
+    let problems = brought.problems.iter().map(text::problem);
+    let left = brought.not_modelled.iter().map(|key| text::ignored(key));
     Opened::Scenario {
         notes: part
             .into_iter()
+            .chain(asked)
             .chain(problems)
             .chain(left)
-            .chain(imported.notes.clone())
+            .chain(brought.notes.clone())
             .collect(),
-        draft: Box::new(imported.draft),
+        draft: Box::new(brought.draft),
     }
 }
 
 /// Opens a file's text in the page.
-pub fn take(session: Session, file: &str) {
-    match opened(file, &session.scenario.get_untracked()) {
+pub fn take(session: Session, name: &str, file: &str) {
+    match opened(name, file, &session.scenario.get_untracked()) {
         Opened::Scenario { draft, notes } => {
             session.replace_draft(*draft);
             session.link_notes.set(notes);
@@ -110,14 +130,15 @@ pub fn take(session: Session, file: &str) {
 pub fn OpenFile() -> impl IntoView {
     let session = Session::current();
     let read = move |file: browser::File| {
-        if is_snapshot(&file.name()) {
+        let name = file.name();
+        if is_snapshot(&name) {
             browser::read_bytes(file, LONGEST_SNAPSHOT, move |bytes| {
                 snapshot::take(session, bytes);
             });
             return;
         }
         browser::read_file(file, LONGEST, move |read| match read {
-            Some(text) => take(session, &text),
+            Some(text) => take(session, &name, &text),
             None => session.link_notes.set(vec![text::UNREADABLE.into()]),
         });
     };
@@ -153,7 +174,7 @@ mod tests {
         scenario.data.micro_batch = 3;
         let linked = format!("# Scenario: #{}\nanything: else\n", share::write(&scenario));
         let run = Scenario::default();
-        let check = |file: &str, micro_batch| match opened(file, &run) {
+        let check = |file: &str, micro_batch| match opened("", file, &run) {
             Opened::Scenario { draft, .. } => {
                 assert_eq!(resolve(&draft).scenario.data.micro_batch, micro_batch);
             }
@@ -172,7 +193,7 @@ mod tests {
             2,
         );
         assert!(matches!(
-            opened("{\"headroom-plans\": {}}", &run),
+            opened("", "{\"headroom-plans\": {}}", &run),
             Opened::Plans(_)
         ));
         let failed = format!(
@@ -186,7 +207,7 @@ mod tests {
             "a: 1\nb: 2\n",
             &failed,
         ] {
-            assert_eq!(opened(text, &run), Opened::Text, "{text}");
+            assert_eq!(opened("", text, &run), Opened::Text, "{text}");
         }
     }
 
@@ -202,7 +223,7 @@ mod tests {
             "distributed_type: FSDP\nmixed_precision: bf16\nper_device_train_batch_size: 2\n",
             "accelerate launch train.py --model_name_or_path --per_device_train_batch_size 2\n",
         ] {
-            let Opened::Scenario { draft, notes } = opened(part, &run) else {
+            let Opened::Scenario { draft, notes } = opened("", part, &run) else {
                 panic!("{part} is known");
             };
             let scenario = resolve(&draft).scenario;
@@ -215,9 +236,11 @@ mod tests {
 
     #[test]
     fn unused_keys_are_listed() {
-        let Opened::Scenario { notes, .. } =
-            opened("{\"version\": 1, \"nonsense\": 3}", &Scenario::default())
-        else {
+        let Opened::Scenario { notes, .. } = opened(
+            "",
+            "{\"version\": 1, \"nonsense\": 3}",
+            &Scenario::default(),
+        ) else {
             panic!("a scenario with a key too many is a scenario");
         };
         assert!(

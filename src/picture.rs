@@ -146,7 +146,7 @@ mod tests {
         let svg = picture(&answer, UnitStyle::Binary, &address, "Headroom").unwrap();
         assert!(svg.contains("Needs 10.0 GiB") && svg.contains(">Activations<"));
         assert!(!svg.contains("<b>") && svg.matches("]]>").count() == 1);
-        match opened(&svg, &Scenario::default()) {
+        match opened("", &svg, &Scenario::default()) {
             Opened::Scenario { draft, .. } => {
                 assert_eq!(resolve(&draft).scenario.data.micro_batch, 3);
             }

@@ -189,7 +189,7 @@ mod tests {
                 env!("CARGO_PKG_VERSION")
             );
             assert!(file.contains(&line), "{file}");
-            match opened(&file, &Scenario::default()) {
+            match opened("", &file, &Scenario::default()) {
                 Opened::Scenario { draft, .. } => {
                     assert_eq!(resolve(&draft).scenario.data.micro_batch, 3);
                 }

@@ -22,7 +22,7 @@ use headroom_scenario::{Scenario, settings};
 enum Input {
     Model(&'static str),
     Gpu(&'static str),
-    /// A scenario, a model's configuration or saved plans.
+    /// A sentence, a file of any program or saved plans.
     File,
     /// An error message, a log or a table, for the doctor.
     Failure,
@@ -38,7 +38,7 @@ fn classify(text: &str) -> Input {
     if let Some(gpu) = catalog::gpu_named(text) {
         return Input::Gpu(gpu.id);
     }
-    if open::opened(text, &Scenario::default()) != Opened::Text {
+    if open::opened("", text, &Scenario::default()) != Opened::Text {
         return Input::File;
     }
     if Findings::parse(text).is_some() || text.lines().count() > 1 {
@@ -95,11 +95,11 @@ fn AnyField() -> impl IntoView {
             Input::Model(id) => set("model.id", id),
             Input::Gpu(id) => set("hardware.gpu", id),
             Input::File => {
-                open::take(session, &text);
+                open::take(session, "", &text);
                 leave();
             }
             Input::Failure => {
-                open::take(session, &text);
+                open::take(session, "", &text);
                 session.first_visit.set(false);
                 Place::Diagnose.show();
             }

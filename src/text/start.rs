@@ -49,6 +49,11 @@ pub fn other_data(data: &str) -> String {
 pub const UNREADABLE: &str = "Could not read that file: expected text of at most 4 MiB.";
 
 /// A key of a file without a corresponding setting.
+/// What is missing, and why.
+pub fn asked(what: &str, why: &str) -> String {
+    format!("{what}? {why}")
+}
+
 pub fn ignored(what: &str) -> String {
     format!("ignored: {what}")
 }

@@ -110,6 +110,16 @@ impl Facts {
         }
     }
 
+    /// Whether anything about a run was understood.
+    pub fn says_something(&self) -> bool {
+        let blank = Self {
+            unread: self.unread.clone(),
+            notes: self.notes.clone(),
+            ..Self::default()
+        };
+        *self != blank
+    }
+
     pub fn refuse(why: impl Into<String>) -> Self {
         Self {
             refused: Some(why.into()),

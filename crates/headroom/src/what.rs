@@ -46,8 +46,12 @@ fn of(words: &[String], args: &Args) -> Result<Given, Refusal> {
         mut asks,
         not_modelled,
         notes,
+        refused,
         ..
     } = brought::load(words)?;
+    if let Some(why) = refused {
+        return Err(Problem::new("WHAT", words.join(" "), format!("a training run: {why}")).into());
+    }
     for change in args.all("set") {
         let set = match change.split_once('=') {
             Some((name, value)) => match settings::named(name.trim()) {

@@ -25,6 +25,10 @@ pub struct Brought {
     /// What changes memory and is not in the draft.
     pub not_modelled: Vec<String>,
     pub notes: Vec<String>,
+    /// Why it is no training run.
+    pub refused: Option<String>,
+    /// It names no model, and changes the run that it was read for.
+    pub part: bool,
     /// What an expert reads from it; none for scenarios, links and presets, which say everything themselves.
     pub facts: Option<Facts>,
 }
@@ -100,7 +104,14 @@ pub fn files(files: &[File], beside: &dyn Beside, run: Option<&Scenario>) -> Bro
         Some(exact) if facts.refused.is_some() => of_import(exact, run.is_some()),
         Some(exact) if exact.part && run.is_some() => of_import(exact, true),
         Some(exact) => merged(exact, facts),
-        None => of_facts(facts, Draft::of_format(Scenario::VERSION), false),
+        None => match run.filter(|_| facts.model.value().is_none() && facts.refused.is_none()) {
+            Some(run) => Brought {
+                part: true,
+                asks: Vec::new(),
+                ..of_facts(facts, Draft::of_run(run), false)
+            },
+            None => of_facts(facts, Draft::of_format(Scenario::VERSION), false),
+        },
     }
 }
 
@@ -147,6 +158,7 @@ fn parse(text: &str) -> Option<Document> {
 
 fn of_import(imported: Imported, whole: bool) -> Brought {
     let mut brought = Brought {
+        part: imported.part,
         draft: imported.draft,
         problems: imported.problems,
         notes: imported.notes,
