@@ -166,7 +166,10 @@ fn a_pickle_that_refers_to_itself_again_and_again_is_read_in_bounded_time() {
 
 #[test]
 fn scripts_of_other_programs_are_read_in_bounded_time_and_nothing_is_run() {
-    let run = Scenario::default();
+    let script = |text: &str| File {
+        name: "run.sh".into(),
+        text: text.into(),
+    };
     let long = [
         format!("X.from_pretrained({}", "(".repeat(500_000)),
         format!("X.from_pretrained(\n{}", "a=[a,a,a]\n".repeat(20_000)),
@@ -181,15 +184,15 @@ fn scripts_of_other_programs_are_read_in_bounded_time_and_nothing_is_run() {
         format!("a=$(({}", "(1+".repeat(200_000)),
     ];
     for text in &long {
-        let _ = import::script(text, &run);
+        let _ = import::files(&[script(text)], &Alone, None);
     }
     let canary = std::env::temp_dir().join("headroom-import-canary");
     let _ = std::fs::remove_file(&canary);
     let path = canary.display();
-    let script = format!(
+    let text = format!(
         "model = AutoModel.from_pretrained(open('{path}', 'w').name)\nos.system('touch {path}')\nTrainer(model, output_dir='x')\n\
          x=$(touch {path}) y=`touch {path}` python -m verl.trainer.main_ppo actor_rollout_ref.model.path=$(touch {path})"
     );
-    let _ = import::script(&script, &run);
+    let _ = import::files(&[script(&text)], &Alone, None);
     assert!(!canary.exists());
 }

@@ -3,21 +3,25 @@
 
 #![allow(clippy::unwrap_used)]
 
-use headroom_base::document::yaml;
 use headroom_io::import;
-use headroom_scenario::{Scenario, settings};
+use headroom_scenario::resolve::resolve;
+use headroom_scenario::settings;
+use headroom_scripts::{Alone, File};
 
 #[track_caller]
 fn check(text: &str, expected: &str) {
-    let run = Scenario::default();
-    let imported = import::script(text, &run)
-        .unwrap_or_else(|| import::read(&yaml::read(text).unwrap(), &run));
-    assert_eq!(imported.question, None, "{text}");
-    assert_eq!(imported.problems, vec![], "{text}");
+    let file = File {
+        name: String::new(),
+        text: text.into(),
+    };
+    let brought = import::files(&[file], &Alone, None);
+    assert_eq!(brought.refused, None, "{text}");
+    assert_eq!(brought.problems, vec![], "{text}");
+    let scenario = resolve(&brought.draft).scenario;
     for word in expected.split_whitespace() {
         let (name, value) = word.split_once('=').unwrap();
         let setting = settings::named(name).unwrap();
-        assert_eq!(setting.get(&imported.scenario), value, "{name} of {text}");
+        assert_eq!(setting.get(&scenario), value, "{name} of {text}");
     }
 }
 

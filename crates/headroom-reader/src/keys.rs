@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use headroom_base::document::Document;
+use headroom_base::document::{Document, Entry};
 
 use super::fact::Fact;
 
@@ -223,6 +223,28 @@ pub fn switch(value: &Document) -> Option<bool> {
             _ => None,
         },
         _ => None,
+    }
+}
+
+/// A tree whose texts that are written as numbers or switches are these.
+pub fn typed(tree: &Document) -> Document {
+    match tree {
+        Document::Map(entries) => {
+            let entry = |entry: &Entry| (entry.key.clone(), typed(&entry.value));
+            entries.iter().map(entry).collect()
+        }
+        Document::List(items) => Document::List(items.iter().map(typed).collect()),
+        Document::Text(text) => match text.as_str() {
+            "True" | "true" => Document::Bool(true),
+            "False" | "false" => Document::Bool(false),
+            "None" | "null" => Document::Null,
+            plain => plain
+                .parse()
+                .map(Document::Int)
+                .or_else(|_| plain.parse().map(Document::Number))
+                .unwrap_or_else(|_| tree.clone()),
+        },
+        other => other.clone(),
     }
 }
 

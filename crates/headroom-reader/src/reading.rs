@@ -1,5 +1,6 @@
 //! `read`: files, commands and sentences to facts.
 
+use headroom_base::document::Document;
 use headroom_scripts::{Beside, File, python, shell};
 
 use super::comments;
@@ -7,6 +8,7 @@ use super::documents;
 use super::facts::Facts;
 use super::finish;
 use super::flags;
+use super::keys;
 use super::parts;
 use super::program::{Form, Source};
 use super::programs::PROGRAMS;
@@ -108,6 +110,21 @@ fn kind(name: &str, text: &str) -> Kind {
     } else {
         Kind::Words
     }
+}
+
+/// The flags of a script's commands that start something, as documents with typed values: for readers of documents.
+pub fn flags_of(file: &File, beside: &dyn Beside) -> Vec<Document> {
+    if kind(&file.name, &file.text) != Kind::Shell {
+        return Vec::new();
+    }
+    let script = shell::evaluate(&file.text, beside);
+    let launches = script
+        .commands
+        .iter()
+        .filter_map(|command| shell::launch(command, &script, beside));
+    launches
+        .map(|launch| keys::typed(flags::keys(&launch).tree()))
+        .collect()
 }
 
 /// What words say: a command, or a sentence.

@@ -2,8 +2,8 @@
 
 use super::command::{Command, Opt};
 use super::{
-    batches, calibrate, convert, doctor, estimate, guide, lists, replay, score, snapshot, steps,
-    strategy,
+    batches, calibrate, check, convert, doctor, estimate, guide, lists, replay, score, snapshot,
+    steps, strategy,
 };
 
 const SET: Opt = Opt {
@@ -75,6 +75,12 @@ const RUN: Opt = Opt {
     name: "scenario",
     value: "WHAT",
     about: "the scenario that FILE belongs to, if it names no model",
+};
+
+const GPU: Opt = Opt {
+    name: "gpu",
+    value: "NAME",
+    about: "the GPU it is to run on",
 };
 
 const FACTS: Opt = Opt {
@@ -236,6 +242,13 @@ pub(super) const COMMANDS: &[Command] = &[
         options: &[RUN, FACTS],
         about: "read files, a command or a sentence as a scenario and print it as YAML",
         run: convert::import,
+    },
+    Command {
+        name: "check",
+        words: &["FILE…"],
+        options: &[GPU, SET],
+        about: "check in continuous integration that what files say fits: exit code 0, 1 if not, 2 if that cannot be said",
+        run: check::check,
     },
     Command {
         name: "link",

@@ -20,14 +20,13 @@ pub(super) fn estimate(args: &Args) -> Result<Answer, Refusal> {
     let estimate = prediction.estimate()?;
     let card = prediction.smallest_card()?;
     let warnings = what::warnings(&prediction);
-    let document = document(estimate)
+    let document = document(estimate, &given.not_modelled)
         .with("smallest_card", card.as_ref().map(of_card))
         .with("host", of_host(&estimate.host))
         .with("disk", of_disk(&estimate.disk))
         .with("batch", batch(scenario))
         .with("assumptions", assumptions(&resolved))
         .with("defaults", defaults(scenario))
-        .with("not_modelled", given.not_modelled.clone())
         .with("notes", given.notes.clone())
         .with("warnings", warnings.clone());
     let ranks = prediction.ranks()?;
@@ -71,15 +70,21 @@ pub(super) fn fit(args: &Args) -> Result<Answer, Refusal> {
     }
     let document = Document::new()
         .with("micro_batch", micro_batch)
-        .with("estimate", document(&fit.estimate))
-        .with("next", fit.next.as_ref().map(document));
+        .with("estimate", document(&fit.estimate, &[]))
+        .with("next", fit.next.as_ref().map(|next| document(next, &[])));
     let mut answer = Answer::new(text, &document);
     answer.fits = micro_batch.is_some();
     Ok(answer)
 }
 
 /// The estimate as documented JSON; bytes are integers.
-fn document(estimate: &Estimate) -> Document {
+fn document(estimate: &Estimate, not_modelled: &[String]) -> Document {
+    let not_modelled: Vec<String> = estimate
+        .not_modelled
+        .iter()
+        .map(ToString::to_string)
+        .chain(not_modelled.iter().cloned())
+        .collect();
     let breakdown = estimate
         .breakdown
         .iter()
@@ -113,7 +118,7 @@ fn document(estimate: &Estimate) -> Document {
             "doubts",
             Document::List(estimate.doubts.iter().map(of_doubt).collect()),
         )
-        .with("not_modelled", estimate.not_modelled.clone())
+        .with("not_modelled", not_modelled)
 }
 
 fn of_card(card: &SmallestCard) -> Document {

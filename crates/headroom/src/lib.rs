@@ -7,6 +7,7 @@ mod args;
 mod batches;
 mod brought;
 mod calibrate;
+mod check;
 mod command;
 mod commands;
 mod convert;

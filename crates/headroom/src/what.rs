@@ -52,7 +52,10 @@ fn of(words: &[String], args: &Args) -> Result<Given, Refusal> {
     if let Some(why) = refused {
         return Err(Problem::new("WHAT", words.join(" "), format!("a training run: {why}")).into());
     }
-    for change in args.all("set") {
+    let gpu = args
+        .option("gpu")
+        .map(|name| format!("hardware.gpu={name}"));
+    for change in gpu.as_deref().into_iter().chain(args.all("set")) {
         let set = match change.split_once('=') {
             Some((name, value)) => match settings::named(name.trim()) {
                 Some(setting) => {

@@ -12,7 +12,7 @@ use headroom_scenario::settings::{self, SettingId};
 use headroom_scenario::{Case, Draft, Problem, Scenario, presets, share};
 use headroom_scripts::{Beside, File};
 
-use super::{Imported, config, known, linked, memory_effect_of_key, recorded};
+use super::{Imported, config, known, linked, memory_effect_of_key, plugin_script, recorded};
 
 /// What was brought.
 #[derive(Clone, Debug, Default)]
@@ -96,9 +96,12 @@ pub fn files(files: &[File], beside: &dyn Beside, run: Option<&Scenario>) -> Bro
         return brought;
     }
     let facts = reading::files(files, beside);
+    let default = Scenario::default();
+    let run_or_default = run.unwrap_or(&default);
     let exact = files.iter().find_map(|file| {
-        let document = parse(&file.text)?;
-        known(&document, run.unwrap_or(&Scenario::default()))
+        let flags = reading::flags_of(file, beside);
+        let mut documents = parse(&file.text).into_iter().chain(flags);
+        documents.find_map(|document| known(&document, run_or_default))
     });
     match exact {
         Some(exact) if facts.refused.is_some() => of_import(exact, run.is_some()),
@@ -118,6 +121,9 @@ pub fn files(files: &[File], beside: &dyn Beside, run: Option<&Scenario>) -> Bro
 /// A file that needs no program's reader: one of our own, a recorded model, a model's configuration.
 fn alone(file: &File, run: Option<&Scenario>) -> Option<Brought> {
     if let Some(own) = linked(&file.text) {
+        return Some(of_import(own, true));
+    }
+    if let Some(own) = plugin_script(&file.text) {
         return Some(of_import(own, true));
     }
     let document = parse(&file.text)?;

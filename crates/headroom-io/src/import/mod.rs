@@ -2,7 +2,6 @@
 
 mod arithmetic;
 mod brought;
-mod command;
 pub mod config;
 pub mod deepspeed;
 mod effect;
@@ -10,7 +9,6 @@ mod environment;
 pub mod lightning;
 pub mod litgpt;
 mod pattern;
-pub mod python;
 pub mod recorded;
 pub mod shell;
 pub mod snapshot;
@@ -123,11 +121,9 @@ pub fn linked(text: &str) -> Option<Imported> {
     })
 }
 
-/// The run of a script that calls a known training program.
-pub fn script(text: &str, run: &Scenario) -> Option<Imported> {
-    let own = PLUGIN.get().and_then(|plugin| (plugin.script)(text));
-    own.or_else(|| python::script(text, run))
-        .or_else(|| command::script(text, run))
+/// The run of a script that starts a program of the plug-in's.
+fn plugin_script(text: &str) -> Option<Imported> {
+    PLUGIN.get().and_then(|plugin| (plugin.script)(text))
 }
 
 /// The scenario of a document of any program. A file that names no model changes `run`.
@@ -144,9 +140,6 @@ pub fn read(read: &Document, run: &Scenario) -> Imported {
 
 /// The same, if a known program writes such documents.
 pub fn known(read: &Document, run: &Scenario) -> Option<Imported> {
-    if let Some(code) = python::notebook(read) {
-        return python::script(&code, run);
-    }
     if let Some(plugin) = PLUGIN.get().filter(|plugin| (plugin.recognises)(read)) {
         return Some((plugin.read)(read));
     }

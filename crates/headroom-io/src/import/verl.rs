@@ -281,16 +281,26 @@ const WITHOUT_EFFECT: &[&str] = &[
 
 #[cfg(test)]
 mod tests {
-    use crate::import::script;
-    use headroom_scenario::{Scenario, settings};
+    use crate::import::{Brought, files};
+    use headroom_scenario::{resolve::resolve, settings};
+    use headroom_scripts::{Alone, File};
+
+    fn script(text: &str) -> Brought {
+        let file = File {
+            name: "run.sh".into(),
+            text: text.into(),
+        };
+        files(&[file], &Alone, None)
+    }
 
     #[track_caller]
     fn check(text: &str, expected: &[(&str, &str)]) {
-        let imported = script(text, &Scenario::default()).unwrap();
-        assert_eq!((&imported.problems, &imported.question), (&vec![], &None));
+        let imported = script(text);
+        assert_eq!(imported.problems, vec![]);
+        let scenario = resolve(&imported.draft).scenario;
         for (key, value) in expected {
             let setting = settings::named(key).unwrap();
-            assert_eq!(setting.get(&imported.scenario), *value, "{key}");
+            assert_eq!(setting.get(&scenario), *value, "{key}");
         }
     }
 
@@ -315,7 +325,6 @@ mod tests {
     fn a_model_that_is_not_known_is_asked_for() {
         let text =
             "python -m verl.trainer.main_ppo actor_rollout_ref.model.path=somebody/Unheard-Of-9B";
-        let imported = script(text, &Scenario::default()).unwrap();
-        assert!(imported.question.is_some());
+        assert!(!script(text).asks.is_empty());
     }
 }
