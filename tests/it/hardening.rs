@@ -10,6 +10,7 @@ use headroom_core::estimate::{Unsupported, quick_peak};
 use headroom_io::import::{self, snapshot::Snapshot};
 use headroom_scenario::share;
 use headroom_scenario::{Scenario, settings};
+use headroom_scripts::{Alone, File};
 use headroom_testing::slow;
 
 #[test]

@@ -170,7 +170,11 @@ fn of_import(imported: Imported, whole: bool) -> Brought {
         notes: imported.notes,
         ..Brought::default()
     };
-    brought.problems.extend(imported.question);
+    brought.asks.extend(
+        imported
+            .question
+            .map(|problem| (Ask::Model, problem.to_string())),
+    );
     if imported.part && !whole {
         brought
             .asks
