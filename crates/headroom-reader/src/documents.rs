@@ -11,9 +11,17 @@ const MOST_REPLACED: usize = 64;
 
 /// The document in a text; `None` where it is none that has keys.
 pub fn read(text: &str) -> Option<Keys> {
+    raw(text).map(interpolated)
+}
+
+/// The same with references as they are written, for documents that are put together first.
+pub fn raw(text: &str) -> Option<Document> {
     let trimmed = text.trim_start_matches('\u{feff}').trim_start();
     let tree = if trimmed.starts_with('{') {
-        json::read(text).or_else(|_| json::read(&without_comments(text)))
+        // A YAML document may be one map in braces, with `#` for comments.
+        json::read(text)
+            .or_else(|_| json::read(&without_comments(text)))
+            .or_else(|_| yaml::read(text))
     } else if toml::recognises(text) {
         toml::read(text)
     } else {
@@ -21,10 +29,11 @@ pub fn read(text: &str) -> Option<Keys> {
     };
     let tree = match tree {
         Ok(tree @ Document::Map(_)) => tree,
+        Err(_) if text.contains(": !") => yaml::read(&without_tags(text)).ok()?,
         // What follows the first document changes nothing that decides memory: multi-part manifests are read elsewhere.
         _ => yaml::read(first_of_many(text)?).ok()?,
     };
-    matches!(&tree, Document::Map(entries) if !entries.is_empty()).then(|| interpolated(tree))
+    matches!(&tree, Document::Map(entries) if !entries.is_empty()).then_some(tree)
 }
 
 /// JSON with `//` comments and commas before a closing bracket, as people keep it.
@@ -49,6 +58,22 @@ fn without_comments(text: &str) -> String {
     closed
 }
 
+/// YAML whose values have tags of the program's own, such as `!include other.yaml`.
+fn without_tags(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for line in text.lines() {
+        match line.split_once(": !") {
+            Some((key, tagged)) if !key.contains('#') => {
+                let value = tagged.split_once(' ').map_or("", |(_, value)| value);
+                plain.push_str(&format!("{key}: {value}"));
+            }
+            _ => plain.push_str(line),
+        }
+        plain.push('\n');
+    }
+    plain
+}
+
 /// The first document of a YAML stream with several.
 fn first_of_many(text: &str) -> Option<&str> {
     let start = text.strip_prefix("---\n").map_or(0, |_| 4);
@@ -58,7 +83,7 @@ fn first_of_many(text: &str) -> Option<&str> {
 }
 
 /// References to other keys get their values; what refers to something else is unknown.
-fn interpolated(tree: Document) -> Keys {
+pub fn interpolated(tree: Document) -> Keys {
     let mut references = BTreeMap::new();
     collect(&tree, "", &mut references);
     let mut keys = Keys::new(tree);

@@ -1,6 +1,7 @@
 //! `Facts`: what an expert reads from what was brought.
 
 use super::fact::Fact;
+use super::shape::Shape;
 use super::words::{
     Adapter, Attention, Checkpointing, Compute, Offload, Strategy, Task, Trained, Wanted, Weights,
 };
@@ -10,11 +11,15 @@ use super::words::{
 pub struct Facts {
     /// As written: an id, a path, a name.
     pub model: Fact<String>,
+    /// Its sizes, where they are written out instead of a name.
+    pub shape: Option<Shape>,
     /// The program, by its id.
     pub trainer: Fact<&'static str>,
     pub task: Fact<Task>,
     pub micro_batch: Fact<u64>,
     pub accumulation: Fact<u64>,
+    /// Sequences of an optimizer step on all GPUs together, where a micro-batch is a part of it.
+    pub batch_of_all: Fact<u64>,
     /// Tokens of a sequence: prompt and completion together where completions are sampled.
     pub sequence: Fact<u64>,
     pub prompt: Fact<u64>,
@@ -137,6 +142,7 @@ impl Facts {
             task,
             micro_batch,
             accumulation,
+            batch_of_all,
             sequence,
             prompt,
             completion,
@@ -169,6 +175,7 @@ impl Facts {
             cached_text,
             blocks_swapped
         );
+        self.shape = self.shape.or(part.shape);
         self.not_modelled.extend(part.not_modelled);
         self.unread.extend(part.unread);
         self.notes.extend(part.notes);

@@ -7,6 +7,7 @@ use super::facts::Facts;
 use super::words::{Compute, DataParallel, Offload};
 
 pub fn apply(facts: &mut Facts) {
+    batch(facts);
     let data = facts.strategy.value().map(|strategy| strategy.data);
     if matches!(
         data,
@@ -31,5 +32,31 @@ pub fn apply(facts: &mut Facts) {
             Fact::Unsaid => Fact::follows(1, "one process"),
             known => known,
         };
+    }
+}
+
+/// A batch of the whole job is divided over GPUs and accumulation.
+fn batch(facts: &mut Facts) {
+    let Some(strategy) = facts.strategy.value() else {
+        return;
+    };
+    let model = [strategy.tp, strategy.pp, strategy.cp]
+        .iter()
+        .fold(1u64, |all, size| all.saturating_mul(*size));
+    let ranks = facts.gpus.value().map(|gpus| (gpus / model.max(1)).max(1));
+    let (Some(batch), Some(ranks)) = (facts.batch_of_all.value().copied(), ranks) else {
+        return;
+    };
+    let why = format!("a batch of {batch} over {ranks} data-parallel ranks");
+    match (facts.micro_batch.value(), facts.accumulation.value()) {
+        (None, Some(steps)) if facts.micro_batch.is_unsaid() => {
+            let micro = batch / ranks.saturating_mul(*steps).max(1);
+            facts.micro_batch = Fact::follows(micro.max(1), why);
+        }
+        (Some(micro), None) if facts.accumulation.is_unsaid() => {
+            let steps = batch / ranks.saturating_mul(*micro).max(1);
+            facts.accumulation = Fact::follows(steps.max(1), why);
+        }
+        _ => {}
     }
 }

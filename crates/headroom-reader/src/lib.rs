@@ -19,6 +19,7 @@ pub mod programs;
 pub mod reading;
 pub mod report;
 pub mod sentence;
+pub mod shape;
 pub mod words;
 
 pub use outcome::{Outcome, asks, outcome};

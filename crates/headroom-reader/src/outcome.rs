@@ -36,7 +36,13 @@ pub fn asks(facts: &Facts) -> Vec<(Ask, String)> {
     if let Some(why) = unnamed(facts) {
         ask(Ask::Model, why);
     }
-    if let Some(why) = missing(&facts.micro_batch) {
+    // A batch of the whole job decides the micro-batch once the GPUs are known.
+    let divided = facts.micro_batch.is_unsaid() && facts.batch_of_all.is_known();
+    if divided {
+        if !facts.gpus.is_known() {
+            ask(Ask::Gpus, "the batch is divided over them".into());
+        }
+    } else if let Some(why) = missing(&facts.micro_batch) {
         ask(Ask::Batch, why);
     }
     match facts.task.value() {

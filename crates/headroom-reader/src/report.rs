@@ -83,7 +83,8 @@ pub fn json(facts: &Facts) -> Document {
     let mut table = Table::default();
     table.add("model", &facts.model);
     if let Some(model) = facts.model.value() {
-        let catalogue = names::named(model).catalogue;
+        let shape = facts.shape.and_then(|shape| shape.catalogue());
+        let catalogue = shape.or_else(|| names::named(model).catalogue);
         table.facts.push(("catalogue", catalogue.shown()));
     }
     table.add("trainer", &facts.trainer);

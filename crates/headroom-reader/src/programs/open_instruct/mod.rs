@@ -1,0 +1,271 @@
+//! open-instruct: YAML of `configs/train_configs`, and commands that start `open_instruct/*.py`, also through `mason.py`.
+//!
+//! Defaults are those of `open_instruct/finetune.py`, `dpo_utils.py`, `reward_modeling.py`, `grpo_utils.py` and `data_loader.py`.
+
+mod mason;
+mod rl;
+
+use super::{common, launched};
+use crate::comments;
+use crate::fact::Fact;
+use crate::facts::Facts;
+use crate::keys::Keys;
+use crate::program::{Form, Program, Source};
+use crate::words::{Attention, Compute, DataParallel, Offload, Strategy, Task, Weights};
+
+pub const PROGRAM: Program = Program {
+    id: "open-instruct",
+    name: "open-instruct",
+    read,
+};
+
+fn read(source: &Source) -> Option<Facts> {
+    match &source.form {
+        Form::Document(keys) => recognises(keys).then(|| {
+            let task = if keys.has("num_epochs") || keys.has("loss_type") || keys.has("dpo_beta") {
+                Task::Dpo
+            } else {
+                Task::Sft
+            };
+            let mut facts = tuned(keys, task);
+            of_comments(source.text, &mut facts);
+            facts
+        }),
+        Form::Command { launch, flags } => {
+            if launch.program.text.ends_with("mason.py") {
+                return mason::read(launch, source);
+            }
+            of_command(launch, flags, source)
+        }
+        Form::Python { .. } => None,
+    }
+}
+
+fn recognises(keys: &Keys) -> bool {
+    const OWN: &[&str] = &[
+        "with_tracking",
+        "use_slow_tokenizer",
+        "checkpointing_steps",
+        "dataset_mix_dir",
+    ];
+    const DATA: &[&str] = &[
+        "dataset_mixer",
+        "dataset_mixer_list",
+        "dataset_name",
+        "train_file",
+    ];
+    keys.has("model_name_or_path")
+        && OWN.iter().filter(|key| keys.has(key)).count() >= 2
+        && DATA.iter().any(|key| keys.has(key))
+}
+
+/// A command that starts one of its scripts.
+fn of_command(
+    launch: &headroom_scripts::shell::Launch,
+    flags: &Keys,
+    source: &Source,
+) -> Option<Facts> {
+    let program = launch.program.text.as_str();
+    let file = program.rsplit(['/', '.']).find(|part| *part != "py")?;
+    let own = program.contains("open_instruct") || program.contains("open-instruct");
+    let mut facts = match file {
+        "finetune" if own => tuned(flags, Task::Sft),
+        "dpo_tune" | "dpo_tune_cache" | "dpo" if own || file != "dpo" => tuned(flags, Task::Dpo),
+        "reward_modeling" if own => rewarded(flags),
+        "olmo_core_finetune" => tuned(flags, Task::Sft),
+        "grpo_fast"
+        | "grpo"
+        | "grpo_vllm_thread_ray_gtrl"
+        | "ppo_fast"
+        | "ppo_vllm_thread_ray_gtrl"
+            if own =>
+        {
+            return Some(rl::read(flags, file));
+        }
+        _ => return None,
+    };
+    if flags.below("").is_empty() || !flags.has("model_name_or_path") && launch.arguments.len() == 1
+    {
+        // `finetune.py configs/train_configs/sft/….yaml`
+        let path = launch.arguments.first()?;
+        let text = source.beside.text(&path.text)?;
+        facts = tuned(&crate::documents::read(&text)?, Task::Sft);
+    }
+    let core = matches!(file, "olmo_core_finetune" | "dpo");
+    if core {
+        facts.weights = Fact::default_of(Weights::Fp32, "OLMo-core under FSDP2's mixed precision");
+        facts.compute = Fact::default_of(Compute::Bf16, "OLMo-core under FSDP2's mixed precision");
+    } else {
+        facts.compute = Fact::Unsaid;
+    }
+    launched::apply(launch, flags, source.beside, &mut facts);
+    if core && facts.gpus.value().is_some_and(|gpus| *gpus > 1) {
+        facts.strategy = Fact::default_of(Strategy::from(DataParallel::Fsdp2), "OLMo-core");
+    }
+    facts.compute = facts
+        .compute
+        .or_default(Compute::Fp32, "Accelerate's mixed_precision");
+    Some(facts)
+}
+
+/// `finetune.py` and `dpo_tune_cache.py`.
+fn tuned(keys: &Keys, task: Task) -> Facts {
+    let mut facts = Facts::of("open-instruct");
+    facts.model = keys.text("model_name_or_path");
+    let simple = keys.text("loss_type").or(keys.text("dpo_loss_type"));
+    facts.task = match simple.value().map(String::as_str) {
+        Some("simpo") => Fact::read(Task::Simpo, "loss_type"),
+        _ => Fact::follows(task, "its script"),
+    };
+    facts.micro_batch = keys
+        .whole("per_device_train_batch_size")
+        .or_default(8, "open-instruct's per_device_train_batch_size");
+    facts.accumulation = keys
+        .whole("gradient_accumulation_steps")
+        .or_default(1, "open-instruct's gradient_accumulation_steps");
+    facts.sequence = keys.whole("max_seq_length");
+    shared(keys, &mut facts);
+    if task == Task::Dpo && facts.task.value() == Some(&Task::Dpo) {
+        facts
+            .notes
+            .push("the reference's log-probabilities are computed once and kept".into());
+    }
+    facts
+}
+
+fn rewarded(keys: &Keys) -> Facts {
+    let mut facts = Facts::of("open-instruct");
+    facts.model = keys.text("model_name_or_path");
+    facts.task = Fact::follows(Task::Reward, "its script");
+    facts.micro_batch = keys
+        .whole("per_device_train_batch_size")
+        .or_default(1, "open-instruct's per_device_train_batch_size");
+    facts.accumulation = keys
+        .whole("gradient_accumulation_steps")
+        .or_default(1, "open-instruct");
+    facts.sequence = keys
+        .whole("max_token_length")
+        .or_default(512, "open-instruct's max_token_length");
+    shared(keys, &mut facts);
+    facts
+}
+
+fn shared(keys: &Keys, facts: &mut Facts) {
+    let four_bits = keys.switch("use_qlora").value() == Some(&true);
+    facts.weights = if four_bits {
+        Fact::read(Weights::Nf4, "use_qlora")
+    } else {
+        Fact::default_of(Weights::Bf16, "open-instruct loads in bf16")
+    };
+    facts.compute = Fact::default_of(
+        Compute::Bf16Autocast,
+        "open-instruct's scripts: mixed_precision bf16",
+    );
+    if keys.switch("use_lora").value() == Some(&true) || four_bits {
+        let rank = keys
+            .whole("lora_rank")
+            .or_default(64, "open-instruct's lora_rank");
+        common::trains_lora(facts, rank, "use_lora");
+        const TARGETS: &[&str] = &[
+            "q_proj",
+            "o_proj",
+            "v_proj",
+            "k_proj",
+            "gate_proj",
+            "up_proj",
+            "down_proj",
+        ];
+        let targets = TARGETS.iter().map(|name| (*name).to_string()).collect();
+        facts.targets = Fact::default_of(targets, "open-instruct");
+    } else {
+        common::trains_all(facts);
+    }
+    let small = keys.switch("use_8bit_optimizer").value() == Some(&true);
+    let paged = four_bits || keys.switch("dpo_use_paged_optimizer").value() == Some(&true);
+    facts.optimizer = match (paged, small) {
+        (true, true) => Fact::read("paged_adamw_8bit".into(), "use_8bit_optimizer"),
+        (true, false) => Fact::read(
+            "paged_adamw_32bit".into(),
+            "use_qlora or dpo_use_paged_optimizer",
+        ),
+        (false, true) => Fact::read("adamw_bnb_8bit".into(), "use_8bit_optimizer"),
+        (false, false) => Fact::default_of(
+            "adamw_torch_fused".into(),
+            "open-instruct's fused_optimizer",
+        ),
+    };
+    facts.checkpointing = common::checkpointing(
+        keys.switch("gradient_checkpointing")
+            .or_default(false, "open-instruct's gradient_checkpointing"),
+    );
+    let flash = keys
+        .switch("use_flash_attn")
+        .or_default(true, "open-instruct's use_flash_attn");
+    facts.attention = flash.map(|flash| {
+        if flash {
+            Attention::Flash
+        } else {
+            Attention::Eager
+        }
+    });
+    facts.liger = keys
+        .switch("use_liger_kernel")
+        .or_default(false, "open-instruct's use_liger_kernel");
+    facts.packing = keys
+        .switch("packing")
+        .or_default(false, "open-instruct's packing");
+    facts.evaluation = Fact::default_of(false, "open-instruct");
+    // How a run is recorded and what it is made of changes no memory.
+    for key in [
+        "with_tracking",
+        "report_to",
+        "logging_steps",
+        "checkpointing_steps",
+        "output_dir",
+        "dataset_mixer",
+        "dataset_mixer_list",
+    ] {
+        keys.ignore(key);
+    }
+}
+
+/// `# note, this is set up for 8 GPUs`, `# effective batch size 128 with 4 nodes`, `# designed for 8 GPUs, so batch size 128`.
+fn of_comments(text: &str, facts: &mut Facts) {
+    let mut each = None;
+    let mut nodes = None;
+    let mut whole = None;
+    for line in text.lines() {
+        let Some((_, comment)) = line.split_once('#') else {
+            continue;
+        };
+        each = each.or_else(|| comments::gpus(comment));
+        let words: Vec<&str> = comment
+            .split(|c: char| !c.is_alphanumeric())
+            .filter(|word| !word.is_empty())
+            .collect();
+        for pair in words.windows(2) {
+            match pair {
+                [count, "nodes" | "node"] => nodes = nodes.or(count.parse::<u64>().ok()),
+                ["size", count] => whole = whole.or(count.parse::<u64>().ok()),
+                _ => {}
+            }
+        }
+    }
+    let Some(each) = each.filter(|_| facts.gpus.is_unsaid()) else {
+        return;
+    };
+    let rows = facts.micro_batch.value().zip(facts.accumulation.value());
+    let rows = rows.map(|(micro, steps)| micro.saturating_mul(*steps));
+    let all = |nodes: u64| rows.map(|rows| rows.saturating_mul(each).saturating_mul(nodes));
+    match nodes {
+        // The nodes are believed where the batch that stands beside them agrees.
+        Some(nodes) if whole.is_none() || whole == all(nodes) => {
+            facts.gpus = Fact::read(each.saturating_mul(nodes), "comments: GPUs and nodes");
+            facts.nodes = Fact::read(nodes, "a comment");
+        }
+        _ => facts.gpus = Fact::read(each, "a comment"),
+    }
+    if facts.offload.is_unsaid() {
+        facts.offload = Fact::default_of(Offload::None, "open-instruct's ds_configs");
+    }
+}
