@@ -20,14 +20,6 @@ policy:
 cluster: {gpus_per_node: 1, num_nodes: 1}
 ";
 
-const GRPO_MEGATRON: &str = "
-defaults: grpo_math_1B.yaml
-policy:
-  dtensor_cfg: {enabled: false}
-  optimizer: null
-  megatron_cfg: {enabled: true}
-";
-
 const TUNED: &str = "
 policy:
   model_name: meta-llama/Llama-3.2-1B
@@ -36,7 +28,7 @@ policy:
   max_total_sequence_length: 1024
   precision: bfloat16
   dtensor_cfg: {enabled: true, cpu_offload: false, activation_checkpointing: false, tensor_parallel_size: 1, context_parallel_size: 1, lora_cfg: {enabled: false, match_all_linear: true, dim: 8}}
-  megatron_cfg: {enabled: false, activation_checkpointing: false, optimizer: {optimizer: adam, use_distributed_optimizer: true, use_precision_aware_optimizer: true}, peft: {enabled: false, dim: 32}, fp8_cfg: {enabled: false}}
+  megatron_cfg: {enabled: false, activation_checkpointing: false, optimizer: {optimizer: adam, use_distributed_optimizer: true, use_precision_aware_optimizer: true}, peft: {enabled: false, dim: 8}, fp8_cfg: {enabled: false}}
   sequence_packing: {enabled: false}
   optimizer: {name: torch.optim.AdamW}
 cluster: {gpus_per_node: 1, num_nodes: 1}
@@ -44,12 +36,12 @@ cluster: {gpus_per_node: 1, num_nodes: 1}
 
 const DPO: &str = "
 dpo: {}
-policy: {model_name: meta-llama/Llama-3.2-1B-Instruct, train_global_batch_size: 128, train_micro_batch_size: 2}
+policy: {model_name: meta-llama/Llama-3.2-1B-Instruct, train_global_batch_size: 128, train_micro_batch_size: 2, megatron_cfg: {tensor_model_parallel_size: 2}}
 ";
 
 const REWARD: &str = "
 rm: {}
-policy: {model_name: meta-llama/Llama-3.2-1B-Instruct, train_global_batch_size: 128, max_total_sequence_length: 8192}
+policy: {model_name: meta-llama/Llama-3.2-1B-Instruct, train_global_batch_size: 128, max_total_sequence_length: 8192, megatron_cfg: {tensor_model_parallel_size: 2, pipeline_model_parallel_size: 2}}
 ";
 
 const DISTILLATION: &str = "
@@ -82,23 +74,106 @@ cluster: {gpus_per_node: 2}
 ";
 
 const PPO: &str = "
-defaults: grpo_math_1B.yaml
 ppo: {num_prompts_per_step: 32, num_generations_per_prompt: 16}
 policy: {max_total_sequence_length: 16384}
 ";
+
+/// Files that change little of the one they are built on.
+const SMALL: &[(&str, &str)] = &[
+    (
+        "grpo_math_1B_megatron.yaml",
+        "
+defaults: grpo_math_1B.yaml
+policy: {dtensor_cfg: {enabled: false}, optimizer: null, megatron_cfg: {enabled: true}}
+",
+    ),
+    (
+        "ppo_math_1B_megatron.yaml",
+        "
+defaults: ppo_math_1B.yaml
+policy: {dtensor_cfg: {enabled: false}, optimizer: null, megatron_cfg: {enabled: true}}
+",
+    ),
+    (
+        "distillation_math_megatron.yaml",
+        "
+defaults: distillation_math.yaml
+policy: {dtensor_cfg: {enabled: false}, optimizer: null, megatron_cfg: {enabled: true}, sequence_packing: {enabled: true}, dynamic_batching: {enabled: false}}
+",
+    ),
+    (
+        "vlm_grpo_3B_megatron.yaml",
+        "
+defaults: vlm_grpo_3B.yaml
+policy: {dtensor_cfg: {enabled: false}, optimizer: null, megatron_cfg: {enabled: true}}
+",
+    ),
+    (
+        "grpo_math_8B.yaml",
+        "
+defaults: grpo_math_1B.yaml
+grpo: {num_prompts_per_step: 64, num_generations_per_prompt: 32}
+policy: {model_name: meta-llama/Llama-3.1-8B-Instruct, train_micro_batch_size: 1, max_total_sequence_length: 4096}
+cluster: {gpus_per_node: 8}
+",
+    ),
+    (
+        "grpo_math_8B_megatron.yaml",
+        "
+defaults: grpo_math_1B_megatron.yaml
+grpo: {num_prompts_per_step: 64, num_generations_per_prompt: 32}
+policy: {model_name: meta-llama/Llama-3.1-8B-Instruct, train_micro_batch_size: 1, max_total_sequence_length: 4096, megatron_cfg: {pipeline_model_parallel_size: 2}}
+cluster: {gpus_per_node: 8}
+",
+    ),
+    (
+        "grpo_math_qwen30ba3b_megatron.yaml",
+        "
+defaults: grpo_math_1B_megatron.yaml
+grpo: {num_prompts_per_step: 64, num_generations_per_prompt: 32}
+policy: {model_name: Qwen/Qwen3-30B-A3B, train_micro_batch_size: 1, max_total_sequence_length: 4096, megatron_cfg: {tensor_model_parallel_size: 2, expert_model_parallel_size: 8}}
+cluster: {gpus_per_node: 8, num_nodes: 8}
+",
+    ),
+    (
+        "sft_openmathinstruct2.yaml",
+        "
+defaults: sft.yaml
+policy: {model_name: meta-llama/Llama-3.1-8B, train_global_batch_size: 512, train_micro_batch_size: 2, max_total_sequence_length: 4096, dtensor_cfg: {tensor_parallel_size: 4}}
+cluster: {gpus_per_node: 8}
+",
+    ),
+    (
+        "grpo_math_1B_trtllm.yaml",
+        "
+defaults: grpo_math_1B.yaml
+policy: {generation: {backend: trtllm}}
+",
+    ),
+    (
+        "grpo_math_1B_sglang.yaml",
+        "
+defaults: grpo_math_1B.yaml
+policy: {generation: {backend: sglang}}
+cluster: {gpus_per_node: 2}
+",
+    ),
+];
 
 /// A shipped file by its name.
 pub fn named(file: &str) -> Option<Document> {
     let parts: &[&str] = match file {
         "grpo_math_1B.yaml" => &[GRPO],
-        "grpo_math_1B_megatron.yaml" => &[GRPO_MEGATRON],
         "sft.yaml" => &["sft: {}", TUNED],
         "dpo.yaml" => &[TUNED, DPO],
         "rm.yaml" => &[TUNED, REWARD],
         "distillation_math.yaml" => &[DISTILLATION],
         "vlm_grpo_3B.yaml" => &[VISION],
-        "ppo_math_1B.yaml" => &[PPO],
-        _ => return None,
+        "ppo_math_1B.yaml" => &[GRPO, PPO],
+        _ => {
+            let (_, text) = SMALL.iter().find(|(name, _)| *name == file)?;
+            return yaml::read(text).ok();
+        }
     };
     let mut all = Document::new();
     for part in parts {
@@ -111,16 +186,17 @@ pub fn named(file: &str) -> Option<Document> {
 mod tests {
     #[test]
     fn shipped_files_parse() {
-        for file in [
+        let first = [
             "grpo_math_1B.yaml",
-            "grpo_math_1B_megatron.yaml",
             "sft.yaml",
             "dpo.yaml",
             "rm.yaml",
             "distillation_math.yaml",
             "vlm_grpo_3B.yaml",
             "ppo_math_1B.yaml",
-        ] {
+        ];
+        let small = super::SMALL.iter().map(|(file, _)| *file);
+        for file in first.into_iter().chain(small) {
             assert!(super::named(file).is_some(), "{file}");
         }
     }

@@ -78,13 +78,11 @@ fn read(source: &Source) -> Option<Facts> {
 fn recognises(keys: &Keys) -> bool {
     const METHODS: &[&str] = &["grpo", "dpo", "sft", "rm", "distillation", "ppo"];
     let method = METHODS.iter().any(|key| keys.has(key));
-    keys.has("policy")
-        && (method || keys.has("defaults"))
-        && !keys.has("trainer")
-        && !keys.has("actor_rollout_ref")
-        || keys.has("defaults")
-            && method
-            && (keys.has("checkpointing") || keys.has("cluster") || keys.has("loss_fn"))
+    let other = keys.has("trainer") || keys.has("actor_rollout_ref") || keys.has("model");
+    // Hydra's `defaults` are a list; those of NeMo-RL name one file.
+    let built =
+        matches!(keys.peek("defaults"), Some(Document::Text(path)) if path.ends_with(".yaml"));
+    !other && (built || keys.has("policy.model_name") && method)
 }
 
 /// The document with those it is built on below it.
@@ -141,6 +139,11 @@ fn overlay(into: &mut Document, from: Document) {
 fn of(own: &Keys, name: &str, beside: &dyn Beside) -> Facts {
     let (keys, missing) = merged(own, beside);
     let keys = &keys;
+    let base = own.text("defaults").value().cloned().unwrap_or_default();
+    let base = base.rsplit('/').next().unwrap_or_default().to_string();
+    if own.has("eval") || base.starts_with("eval") {
+        return Facts::refuse("it evaluates and trains nothing");
+    }
     let mut facts = Facts::of("nemo-rl");
     if let Some(base) = missing.first() {
         facts.ask(
@@ -157,12 +160,10 @@ fn of(own: &Keys, name: &str, beside: &dyn Beside) -> Facts {
             ])
             && said(&["policy.max_total_sequence_length"])
             && said(&["cluster.gpus_per_node", "cluster.num_nodes"]);
-        let base = own.text("defaults").value().cloned().unwrap_or_default();
-        let file = base.rsplit('/').next().unwrap_or(&base).to_string();
-        if !whole && beside.text(&base).or_else(|| beside.text(&file)).is_none() {
+        if !whole && beside.text(&base).is_none() {
             facts.ask(
                 Ask::BaseConfig,
-                format!("{file} decides the rest, and is not here"),
+                format!("{base} decides the rest, and is not here"),
             );
         }
     }
@@ -183,9 +184,10 @@ fn of(own: &Keys, name: &str, beside: &dyn Beside) -> Facts {
     }
     cluster(keys, &mut facts);
     let megatron = keys.switch("policy.megatron_cfg.enabled").value() == Some(&true);
+    let unknown = !missing.is_empty() && !keys.has("policy.dtensor_cfg.enabled");
     if megatron {
         with_megatron(keys, &mut facts);
-    } else {
+    } else if !unknown {
         with_dtensor(keys, &mut facts);
     }
     let packed = keys.switch("policy.sequence_packing.enabled");
