@@ -29,6 +29,8 @@ pub struct Facts {
     pub frames: Fact<u64>,
     /// The card, by its catalogue id.
     pub gpu: Fact<&'static str>,
+    /// GB of a card that is not named.
+    pub card_gib: Fact<u64>,
     pub gpus: Fact<u64>,
     pub nodes: Fact<u64>,
     pub strategy: Fact<Strategy>,
@@ -150,6 +152,7 @@ impl Facts {
             width,
             frames,
             gpu,
+            card_gib,
             gpus,
             nodes,
             strategy,

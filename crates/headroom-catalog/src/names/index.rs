@@ -15,16 +15,36 @@ struct Claim {
 
 type Index = BTreeMap<String, Claim>;
 
+fn names() -> &'static Index {
+    static INDEX: OnceLock<Index> = OnceLock::new();
+    INDEX.get_or_init(of_names)
+}
+
 /// The meaning of a key of files' names.
 pub(super) fn written(key: &str) -> Option<Meant> {
-    static INDEX: OnceLock<Index> = OnceLock::new();
-    INDEX.get_or_init(of_names).get(key)?.meant
+    names().get(key)?.meant
+}
+
+/// Whether some key begins so.
+pub(super) fn has_beginning(word: &str) -> bool {
+    let begins = |index: &Index| {
+        let mut from = index.range(word.to_string()..);
+        from.next().is_some_and(|(key, _)| key.starts_with(word))
+    };
+    begins(names()) || begins(said())
 }
 
 /// The entry that people mean by a key where they leave its version or its part out.
 pub(super) fn spoken(key: &str) -> Option<&'static ModelEntry> {
+    match said().get(key)?.meant? {
+        Meant::Same(entry) => Some(entry),
+        Meant::Near(_) => None,
+    }
+}
+
+fn said() -> &'static Index {
     static INDEX: OnceLock<Index> = OnceLock::new();
-    let found = INDEX.get_or_init(|| {
+    INDEX.get_or_init(|| {
         let mut index = Index::new();
         for (id, names) in table::SPOKEN {
             for name in names.lines() {
@@ -34,11 +54,7 @@ pub(super) fn spoken(key: &str) -> Option<&'static ModelEntry> {
             }
         }
         index
-    });
-    match found.get(key)?.meant? {
-        Meant::Same(entry) => Some(entry),
-        Meant::Near(_) => None,
-    }
+    })
 }
 
 fn of_names() -> Index {

@@ -106,6 +106,20 @@ pub fn model_spoken(text: &str) -> Option<&'static ModelEntry> {
         .find_map(|words| index::spoken(&joined(words)))
 }
 
+/// The entry that a name means to the letter, or less the words that leave a network as it is: nothing that merely begins so. It costs
+/// little, for those who try many texts.
+pub fn model_written(text: &str) -> Option<&'static ModelEntry> {
+    match Read::of(text, "").whole()? {
+        Meant::Same(entry) => Some(entry),
+        Meant::Near(_) => None,
+    }
+}
+
+/// Whether some name of a model begins with a word.
+pub fn begins_a_name(word: &str) -> bool {
+    index::has_beginning(word)
+}
+
 /// Where an entry stands in lists: the newest and most used first.
 pub fn usage_rank(entry: &ModelEntry) -> usize {
     let begins = |family: &&str| entry.id.starts_with(*family);
@@ -162,8 +176,8 @@ impl Read {
         }
     }
 
-    fn meant(&self) -> Option<Meant> {
-        let whole = (0..=LEVELS).find_map(|level| {
+    fn whole(&self) -> Option<Meant> {
+        (0..=LEVELS).find_map(|level| {
             self.readings.iter().find_map(|words| {
                 let words: Vec<&str> = kept(words, level)
                     .into_iter()
@@ -171,8 +185,12 @@ impl Read {
                     .collect();
                 index::written(&joined(&words))
             })
-        });
-        whole.or_else(|| self.readings.iter().find_map(|words| begins(words)))
+        })
+    }
+
+    fn meant(&self) -> Option<Meant> {
+        self.whole()
+            .or_else(|| self.readings.iter().find_map(|words| begins(words)))
     }
 }
 
