@@ -1,0 +1,613 @@
+//! Python's own functions and types.
+
+use super::value::{Args, ListKind, Name, V};
+use super::{LONGEST_TEXT, Machine};
+use crate::python::syntax::ast::{Expr, Op};
+
+use super::expression::unknown_of;
+
+const NAMES: [&str; 58] = [
+    "print",
+    "len",
+    "str",
+    "int",
+    "float",
+    "bool",
+    "max",
+    "min",
+    "round",
+    "abs",
+    "sum",
+    "sorted",
+    "list",
+    "tuple",
+    "set",
+    "frozenset",
+    "dict",
+    "range",
+    "zip",
+    "enumerate",
+    "map",
+    "filter",
+    "isinstance",
+    "issubclass",
+    "getattr",
+    "setattr",
+    "hasattr",
+    "open",
+    "type",
+    "any",
+    "all",
+    "vars",
+    "locals",
+    "globals",
+    "repr",
+    "iter",
+    "next",
+    "reversed",
+    "divmod",
+    "pow",
+    "exec",
+    "eval",
+    "exit",
+    "quit",
+    "callable",
+    "id",
+    "input",
+    "format",
+    "chr",
+    "ord",
+    "hash",
+    "object",
+    "property",
+    "bytes",
+    "display",
+    "get_ipython",
+    "delattr",
+    "complex",
+];
+
+/// Elements of a `range` that is made.
+const LONGEST_RANGE: i128 = 1_000;
+
+/// Python's own name, where it is one.
+pub fn named(name: &str) -> Option<&'static str> {
+    NAMES.iter().find(|own| **own == name).copied()
+}
+
+impl Machine<'_> {
+    pub(super) fn builtin(&mut self, name: &str, args: Args) -> V {
+        let first = args.plain.first().cloned();
+        match (name, first) {
+            ("print" | "display" | "delattr" | "exit" | "quit", _) => V::None,
+            ("dict", _) => self.make_dict(args),
+            ("list" | "tuple" | "set" | "frozenset", first) => self.make_list(name, first),
+            ("max" | "min", _) => self.extreme(name == "max", &args),
+            ("range", _) => self.range(&args),
+            ("zip", _) => self.zip(&args),
+            ("vars" | "locals" | "globals", first) => self.names_of(name, first),
+            ("get_ipython", _) => V::Name("IPython.get_ipython".into()),
+            ("object", _) => V::None,
+            ("open", Some(V::Text(path))) => V::File(path),
+            ("getattr", Some(on)) => self.get_attribute(&on, &args),
+            ("setattr", Some(on)) => {
+                if let (Some(V::Text(name)), Some(value)) = (args.plain.get(1), args.plain.get(2)) {
+                    let (name, value) = (name.clone(), value.clone());
+                    let written = || format!(".{name}");
+                    self.set_attribute(&on, &name, value, &written);
+                }
+                V::None
+            }
+            ("hasattr", Some(on)) => self.has_attribute(&on, &args),
+            ("isinstance", Some(on)) => match args.plain.get(1) {
+                Some(class) => self
+                    .is_instance(&on, class)
+                    .map_or_else(|| unknown_of(&on, &Expr::None), V::Bool),
+                None => V::None,
+            },
+            ("exec", Some(V::File(path) | V::Text(path))) => self.execute(&path),
+            ("sum", Some(items)) => self.sum(&items),
+            ("any" | "all", Some(items)) => self.any_all(name == "any", &items),
+            ("map" | "filter", Some(function)) => self.map(name, &function, &args),
+            (name, Some(value)) => self.one(name, value, &args),
+            ("str", None) => V::text(""),
+            ("int", None) => V::Int(0),
+            ("float", None) => V::Float(0.0),
+            ("bool", None) => V::Bool(false),
+            _ => V::unknown(format!("{name}()")),
+        }
+    }
+
+    /// Functions of one value.
+    fn one(&mut self, name: &str, value: V, args: &Args) -> V {
+        if let V::Unknown(_) | V::Name(_) | V::Part(..) = value
+            && name != "type"
+            && name != "callable"
+        {
+            let call = Expr::Name(format!("{name}(…)").into());
+            return unknown_of(&value, &call);
+        }
+        match name {
+            "len" => self.length(&value),
+            "str" | "repr" | "format" => match self.shown(&value) {
+                Some(text) if text.len() <= LONGEST_TEXT => V::text(text),
+                _ => V::unknown("a text"),
+            },
+            "int" => self.to_int(&value),
+            "float" => self.to_float(&value),
+            "bool" => match self.truth(&value) {
+                Some(truth) => V::Bool(truth),
+                None => V::unknown("a condition"),
+            },
+            "abs" => match value {
+                V::Int(number) => V::Int(number.saturating_abs()),
+                V::Float(number) => V::Float(number.abs()),
+                other => other,
+            },
+            "round" => self.round(&value, args),
+            "pow" => match args.plain.get(1) {
+                Some(power) => self.arithmetic(Op::Pow, &value, power),
+                None => V::None,
+            },
+            "divmod" => match args.plain.get(1) {
+                Some(by) => {
+                    let by = by.clone();
+                    let quotient = self.arithmetic(Op::FloorDiv, &value, &by);
+                    let rest = self.arithmetic(Op::Mod, &value, &by);
+                    self.tuple(vec![quotient, rest])
+                }
+                None => V::None,
+            },
+            "sorted" => self.sorted(&value),
+            "reversed" => match self.elements(&value) {
+                Some(mut items) => {
+                    items.reverse();
+                    self.list(items)
+                }
+                None => unknown_of(&value, &Expr::None),
+            },
+            "enumerate" => match self.elements(&value) {
+                Some(items) => {
+                    let mut pairs = Vec::new();
+                    for (at, item) in items.into_iter().enumerate() {
+                        let pair = self.tuple(vec![V::Int(at as i128), item]);
+                        pairs.push(pair);
+                    }
+                    self.list(pairs)
+                }
+                None => value,
+            },
+            "iter" => value,
+            "next" => match self.elements(&value) {
+                Some(items) => items.into_iter().next().unwrap_or(V::None),
+                None => self.element_of(&value),
+            },
+            "type" => match &value {
+                V::Instance(id) => match self.class_of(*id).0 {
+                    Some(class) => V::Class(class),
+                    None => V::unknown("a type"),
+                },
+                V::Int(_) => V::Builtin("int"),
+                V::Float(_) => V::Builtin("float"),
+                V::Text(_) => V::Builtin("str"),
+                V::Bool(_) => V::Builtin("bool"),
+                V::List(_) => V::Builtin("list"),
+                V::Dict(_) => V::Builtin("dict"),
+                _ => V::unknown("a type"),
+            },
+            "callable" => match value {
+                V::Function(_) | V::Class(_) | V::Method(_) | V::Builtin(_) => V::Bool(true),
+                V::Text(_) | V::Int(_) | V::None => V::Bool(false),
+                _ => V::unknown("whether something can be called"),
+            },
+            "eval" => match value {
+                V::Text(text) => self.literal(&text),
+                other => other,
+            },
+            "property" => value,
+            _ => V::unknown(format!("{name}()")),
+        }
+    }
+
+    fn make_dict(&mut self, args: Args) -> V {
+        let dict = self.dict(Vec::new());
+        let V::Dict(id) = dict else { return dict };
+        match args.plain.first() {
+            Some(V::Dict(other)) => self.update(id, *other),
+            Some(pairs) => {
+                let pairs = pairs.clone();
+                let Some(pairs) = self.elements(&pairs) else {
+                    return unknown_of(&pairs, &Expr::None);
+                };
+                for pair in pairs {
+                    let (key, value) = (self.item(&pair, &V::Int(0)), self.item(&pair, &V::Int(1)));
+                    self.insert(id, key, value);
+                }
+            }
+            None => {}
+        }
+        for (name, value) in args.named {
+            self.insert(id, V::Text(name), value);
+        }
+        if let Some(unknown) = args.unknown {
+            self.insert(id, V::text("**"), unknown);
+        }
+        dict
+    }
+
+    fn make_list(&mut self, name: &str, first: Option<V>) -> V {
+        let items = match &first {
+            None => Vec::new(),
+            Some(value) => match self.elements(value) {
+                Some(items) => items,
+                None => return unknown_of(value, &Expr::Name(format!("{name}(…)").into())),
+            },
+        };
+        let kind = match name {
+            "tuple" => ListKind::Tuple,
+            "list" => ListKind::List,
+            _ => ListKind::Set,
+        };
+        if kind != ListKind::Set {
+            return self.sequence(kind, items);
+        }
+        let mut unique: Vec<V> = Vec::new();
+        for item in items {
+            self.spend(1 + unique.len() / 16);
+            if !unique
+                .iter()
+                .any(|own| self.equal(own, &item) == Some(true))
+            {
+                unique.push(item);
+            }
+        }
+        self.sequence(kind, unique)
+    }
+
+    fn extreme(&mut self, largest: bool, args: &Args) -> V {
+        let items = match args.plain.as_slice() {
+            [one] => match self.elements(one) {
+                Some(items) => items,
+                None => return unknown_of(one, &Expr::Name("max(…)".into())),
+            },
+            many => many.to_vec(),
+        };
+        let mut best: Option<V> = None;
+        for item in items {
+            let Some(number) = item.float() else {
+                return unknown_of(&item, &Expr::Name("max(…)".into()));
+            };
+            let better = best
+                .as_ref()
+                .and_then(V::float)
+                .is_none_or(|best| match largest {
+                    true => number > best,
+                    false => number < best,
+                });
+            if better {
+                best = Some(item);
+            }
+        }
+        best.or_else(|| args.named("default").cloned())
+            .unwrap_or(V::None)
+    }
+
+    fn range(&mut self, args: &Args) -> V {
+        let numbers: Option<Vec<i128>> = args.plain.iter().map(V::int).collect();
+        let (start, end, step) = match numbers.as_deref() {
+            Some([end]) => (0, *end, 1),
+            Some([start, end]) => (*start, *end, 1),
+            Some([start, end, step]) if *step != 0 => (*start, *end, *step),
+            _ => {
+                let unknown = args.plain.iter().find(|value| value.int().is_none());
+                return unknown.map_or(V::None, |value| {
+                    unknown_of(value, &Expr::Name("range(…)".into()))
+                });
+            }
+        };
+        let mut items = Vec::new();
+        let mut at = start;
+        while (step > 0 && at < end) || (step < 0 && at > end) {
+            if items.len() as i128 >= LONGEST_RANGE {
+                break;
+            }
+            items.push(V::Int(at));
+            at = at.saturating_add(step);
+        }
+        self.list(items)
+    }
+
+    fn zip(&mut self, args: &Args) -> V {
+        let mut columns = Vec::new();
+        for value in &args.plain {
+            match self.elements(value) {
+                Some(items) => columns.push(items),
+                None => return unknown_of(value, &Expr::Name("zip(…)".into())),
+            }
+        }
+        let length = columns.iter().map(Vec::len).min().unwrap_or(0);
+        let mut rows = Vec::new();
+        for at in 0..length {
+            let row = columns
+                .iter()
+                .filter_map(|column| column.get(at).cloned())
+                .collect();
+            let row = self.tuple(row);
+            rows.push(row);
+        }
+        self.list(rows)
+    }
+
+    /// `vars(args)`, `locals()`, `globals()` as dictionaries.
+    fn names_of(&mut self, name: &str, first: Option<V>) -> V {
+        match first {
+            Some(V::Instance(id)) => {
+                let entries: Vec<(V, V)> = self
+                    .attributes(id)
+                    .iter()
+                    .map(|(name, value)| (V::Text(name.clone()), value.clone()))
+                    .collect();
+                self.dict(entries)
+            }
+            Some(V::Dict(id)) => V::Dict(id),
+            Some(other) => unknown_of(&other, &Expr::Name("vars(…)".into())),
+            None => {
+                let scope = match name {
+                    "globals" => self.global_scope(),
+                    _ => self.local_scope,
+                };
+                let names = self
+                    .scopes
+                    .get(scope)
+                    .into_iter()
+                    .flat_map(|scope| &scope.names);
+                let mut entries: Vec<(V, V)> = names
+                    .map(|(name, value)| (V::Text(name.clone()), value.clone()))
+                    .collect();
+                entries.sort_by(|a, b| match (&a.0, &b.0) {
+                    (V::Text(a), V::Text(b)) => a.cmp(b),
+                    _ => std::cmp::Ordering::Equal,
+                });
+                self.dict(entries)
+            }
+        }
+    }
+
+    fn get_attribute(&mut self, on: &V, args: &Args) -> V {
+        let Some(V::Text(name)) = args.plain.get(1) else {
+            return V::unknown("an attribute");
+        };
+        let name = name.clone();
+        let value = self.attribute(on, &name, &|| format!(".{name}"));
+        let default = args.plain.get(2);
+        match (&value, default) {
+            (V::Unknown(_) | V::PlainMethod(_), Some(default))
+                if matches!(on, V::Instance(_) | V::Dict(_)) =>
+            {
+                default.clone()
+            }
+            _ => value,
+        }
+    }
+
+    fn has_attribute(&mut self, on: &V, args: &Args) -> V {
+        let Some(V::Text(name)) = args.plain.get(1) else {
+            return V::unknown("whether something has an attribute");
+        };
+        match on {
+            V::Object(_) | V::Part(..) | V::Name(_) => V::Bool(true),
+            V::Instance(id) => {
+                let name = name.clone();
+                let own = self.attributes(*id).iter().any(|(own, _)| *own == name);
+                let (class, object) = self.class_of(*id);
+                let inherited = class.is_some_and(|class| self.find(&class, &name).is_some());
+                match own || inherited {
+                    true => V::Bool(true),
+                    false if object.is_some() => V::unknown(format!("whether it has {name}")),
+                    false => V::Bool(false),
+                }
+            }
+            V::Dict(id) => V::Bool(self.entry(*id, &name.clone()).is_some()),
+            V::None | V::Int(_) | V::Text(_) | V::List(_) => V::Bool(false),
+            _ => V::unknown(format!("whether it has {name}")),
+        }
+    }
+
+    fn is_instance(&mut self, value: &V, class: &V) -> Option<bool> {
+        if let V::List(id) = class {
+            let mut unknown = false;
+            for class in self.items(*id).to_vec().into_iter().take(20) {
+                match self.is_instance(value, &class) {
+                    Some(true) => return Some(true),
+                    Some(false) => {}
+                    None => unknown = true,
+                }
+            }
+            return if unknown { None } else { Some(false) };
+        }
+        match (value, class) {
+            (V::Unknown(_) | V::Part(..) | V::Name(_), _) => None,
+            (value, V::Builtin(name)) => Some(match *name {
+                "str" => matches!(value, V::Text(_)),
+                "bool" => matches!(value, V::Bool(_)),
+                "int" => matches!(value, V::Int(_) | V::Bool(_)),
+                "float" => matches!(value, V::Float(_)),
+                "dict" => matches!(value, V::Dict(_)),
+                "list" | "tuple" | "set" => match value {
+                    V::List(id) => match self.list_kind(*id) {
+                        ListKind::List => *name == "list",
+                        ListKind::Tuple => *name == "tuple",
+                        ListKind::Set => *name == "set",
+                    },
+                    _ => false,
+                },
+                _ => return None,
+            }),
+            (V::Instance(id), V::Class(class)) => {
+                let own = self.class_of(*id).0?;
+                let is = std::iter::once(&own)
+                    .chain(&own.ancestors)
+                    .any(|own| std::rc::Rc::ptr_eq(own, class));
+                Some(is)
+            }
+            (V::Text(_), V::Name(path)) => Some(&**path == "pathlib.Path"),
+            (V::Dict(_), V::Name(path)) => Some(path.contains("Dict") || path.contains("Mapping")),
+            (V::List(_), V::Name(path)) => Some(path.contains("List") || path.contains("Sequence")),
+            (V::Object(index), V::Name(path)) => {
+                let own = &self.out.calls.get(*index)?.path;
+                (own == &**path).then_some(true)
+            }
+            (V::Int(_) | V::Float(_) | V::Bool(_) | V::None, _) => Some(false),
+            _ => None,
+        }
+    }
+
+    fn sum(&mut self, items: &V) -> V {
+        let Some(items) = self.elements(items) else {
+            return unknown_of(items, &Expr::Name("sum(…)".into()));
+        };
+        let mut total = V::Int(0);
+        for item in items {
+            total = self.arithmetic(Op::Add, &total, &item);
+        }
+        total
+    }
+
+    fn any_all(&mut self, any: bool, items: &V) -> V {
+        let Some(items) = self.elements(items) else {
+            return unknown_of(items, &Expr::Name("any(…)".into()));
+        };
+        let mut unknown = None;
+        for item in items {
+            match self.truth(&item) {
+                Some(truth) if truth == any => return V::Bool(any),
+                Some(_) => {}
+                None => unknown = Some(item),
+            }
+        }
+        match unknown {
+            Some(value) => unknown_of(&value, &Expr::Name("any(…)".into())),
+            None => V::Bool(!any),
+        }
+    }
+
+    fn map(&mut self, name: &str, function: &V, args: &Args) -> V {
+        let Some(of) = args.plain.get(1).cloned() else {
+            return V::None;
+        };
+        let Some(items) = self.elements(&of) else {
+            return unknown_of(&of, &Expr::Name(format!("{name}(…)").into()));
+        };
+        let mut made = Vec::new();
+        for item in items {
+            if !self.spend(1) {
+                break;
+            }
+            let value = self.call(function, Args::of(vec![item.clone()]), &String::new);
+            match name {
+                "map" => made.push(value),
+                _ if self.truth(&value) == Some(true) => made.push(item),
+                _ => {}
+            }
+        }
+        self.list(made)
+    }
+
+    pub(super) fn length(&mut self, value: &V) -> V {
+        let length = match value {
+            V::List(id) => self.items(*id).len(),
+            V::Dict(id) => self.entries(*id).len(),
+            V::Text(text) => {
+                self.spend(text.len() / 64);
+                text.chars().count()
+            }
+            V::None => return V::Int(0),
+            other => return unknown_of(other, &Expr::Name("len(…)".into())),
+        };
+        V::Int(length as i128)
+    }
+
+    pub(super) fn to_int(&mut self, value: &V) -> V {
+        match value {
+            V::Float(number) if number.is_finite() && number.abs() < 1e30 => {
+                V::Int(number.trunc() as i128)
+            }
+            V::Text(text) => match text.trim().replace('_', "").parse() {
+                Ok(number) => V::Int(number),
+                Err(_) => V::unknown(format!("int(\"{}\")", shortened(text))),
+            },
+            other => match other.int() {
+                Some(number) => V::Int(number),
+                None => unknown_of(other, &Expr::Name("int(…)".into())),
+            },
+        }
+    }
+
+    pub(super) fn to_float(&mut self, value: &V) -> V {
+        match value {
+            V::Text(text) => match text.trim().replace('_', "").parse() {
+                Ok(number) => V::Float(number),
+                Err(_) => V::unknown(format!("float(\"{}\")", shortened(text))),
+            },
+            other => match other.float() {
+                Some(number) => V::Float(number),
+                None => unknown_of(other, &Expr::Name("float(…)".into())),
+            },
+        }
+    }
+
+    /// Python rounds half to even.
+    fn round(&mut self, value: &V, args: &Args) -> V {
+        let Some(number) = value.float() else {
+            return unknown_of(value, &Expr::Name("round(…)".into()));
+        };
+        match args.plain.get(1).and_then(V::int) {
+            None if number.is_finite() && number.abs() < 1e30 => {
+                V::Int(number.round_ties_even() as i128)
+            }
+            None => value.clone(),
+            Some(digits) => {
+                let scale = 10_f64.powi(digits.clamp(-30, 30) as i32);
+                V::Float((number * scale).round_ties_even() / scale)
+            }
+        }
+    }
+
+    fn sorted(&mut self, value: &V) -> V {
+        let Some(mut items) = self.elements(value) else {
+            return unknown_of(value, &Expr::Name("sorted(…)".into()));
+        };
+        self.spend(items.len() * 8);
+        if items.iter().all(|item| matches!(item, V::Text(_))) {
+            items.sort_by(|a, b| match (a, b) {
+                (V::Text(a), V::Text(b)) => a.cmp(b),
+                _ => std::cmp::Ordering::Equal,
+            });
+        } else if items.iter().all(|item| item.float().is_some()) {
+            items.sort_by(|a, b| {
+                let (a, b) = (a.float().unwrap_or(0.0), b.float().unwrap_or(0.0));
+                a.total_cmp(&b)
+            });
+        }
+        self.list(items)
+    }
+
+    /// A literal such as a configuration's text gives.
+    pub(super) fn literal(&mut self, text: &str) -> V {
+        self.text = self.text.saturating_add(text.len());
+        if text.len() > 10_000 || !self.spend(text.len() / 8) {
+            return V::unknown("a long text");
+        }
+        match crate::python::syntax::expression(text) {
+            Some(expr) => match self.eval(&expr) {
+                V::Unknown(_) => V::text(text),
+                value => value,
+            },
+            None => V::text(text),
+        }
+    }
+}
+
+fn shortened(text: &Name) -> String {
+    text.chars().take(40).collect()
+}

@@ -1,0 +1,585 @@
+//! Command lines that libraries make of dataclasses and functions: `HfArgumentParser`, `tyro`, `fire`, `typer`, `click`.
+
+use std::rc::Rc;
+
+use super::Machine;
+use super::argparse::{Action, ArgOption, Number, ParserKind, is_flag, stands_for_something};
+use super::expression::unknown_of;
+use super::value::{Args, Class, Closure, Field, Hint, Id, Name, V, annotated_class, hint};
+use crate::python::syntax::ast::{Expr, ParamKind};
+
+/// Dataclasses inside dataclasses.
+const DEEPEST_CLASSES: usize = 6;
+
+impl Machine<'_> {
+    /// Constructors of parsers.
+    pub(super) fn parser_of(&mut self, path: &str, args: &Args) -> Option<V> {
+        let last = path.rsplit('.').next().unwrap_or("");
+        let classes = matches!(
+            last,
+            "HfArgumentParser"
+                | "TrlParser"
+                | "H4ArgumentParser"
+                | "ArgumentParserPlus"
+                | "DataClassArgumentParser"
+        );
+        if classes {
+            let given = args
+                .named("dataclass_types")
+                .or_else(|| args.plain.first())?
+                .clone();
+            let types = self.elements(&given).unwrap_or_else(|| vec![given]);
+            return Some(self.new_parser(ParserKind::Classes(types)));
+        }
+        let plain = matches!(
+            last,
+            "ArgumentParser"
+                | "ArgParser"
+                | "ConfigArgumentParser"
+                | "LightningArgumentParser"
+                | "FlexibleArgumentParser"
+        );
+        plain.then(|| self.new_parser(ParserKind::Options))
+    }
+
+    /// The given words of options that no own dataclass has, as a class of another module takes them.
+    fn leftover(&mut self, words: &[String], known: &[Name]) -> Vec<(Name, V)> {
+        let mut named: Vec<(Name, V)> = Vec::new();
+        for (flag, values) in flags(words) {
+            let name: Name = flag.trim_start_matches('-').replace('-', "_").into();
+            self.spend(1 + known.len() / 16);
+            if known.contains(&name) {
+                continue;
+            }
+            let value = match values.as_slice() {
+                [] => V::Bool(true),
+                [one] => self.guessed(one),
+                many => {
+                    let many = many.iter().map(|word| self.guessed(word)).collect();
+                    self.list(many)
+                }
+            };
+            match named.iter_mut().find(|(own, _)| *own == name) {
+                Some((_, old)) => *old = value,
+                None => named.push((name, value)),
+            }
+        }
+        named
+    }
+
+    /// A word's value where its type is not known.
+    fn guessed(&mut self, word: &str) -> V {
+        if stands_for_something(word) {
+            return V::unknown(word);
+        }
+        match word {
+            "True" | "true" => V::Bool(true),
+            "False" | "false" => V::Bool(false),
+            "None" => V::None,
+            word => match (word.parse::<i128>(), word.parse::<f64>()) {
+                (Ok(number), _) => V::Int(number),
+                (Err(_), Ok(number)) if number.is_finite() => V::Float(number),
+                _ => V::text(word),
+            },
+        }
+    }
+
+    /// `HfArgumentParser((A, B)).parse_args_into_dataclasses()` and its kin.
+    pub(super) fn parse_classes(&mut self, id: Id, method: &str, args: &Args) -> V {
+        let types = match self.parser(id) {
+            Some(parser) => match &parser.kind {
+                ParserKind::Classes(types) => types.clone(),
+                ParserKind::Options => Vec::new(),
+            },
+            None => return V::None,
+        };
+        let mut words = self.arguments.to_vec();
+        if let Some(V::List(id)) = args.named("args") {
+            let items = self.items(*id).to_vec();
+            words = items.iter().filter_map(|item| self.shown(item)).collect();
+        }
+        let mut values = Vec::new();
+        let mut unread = None;
+        let file = match args.get(0, "json_file") {
+            Some(V::Text(path)) if method.ends_with("_file") => Some(path.to_string()),
+            Some(other) if method.ends_with("_file") => {
+                unread = Some(unknown_of(other, &Expr::Name("a file".into())));
+                None
+            }
+            _ => config_file(&mut words),
+        };
+        if let Some(path) = file {
+            match self.config_of(&path) {
+                V::Dict(id) => values = self.text_entries(id),
+                other => unread = Some(other),
+            }
+        }
+        if let (Some(V::Dict(id)), "parse_dict") = (args.plain.first(), method) {
+            values = self.text_entries(*id);
+        }
+        let mut known = Vec::new();
+        for class in &types {
+            if let V::Class(class) = class {
+                known.extend(self.fields(class).into_iter().map(|field| field.name));
+            }
+        }
+        let mut made = Vec::new();
+        for class in &types {
+            let value = match class {
+                V::Class(class) => self.filled_class(&class.clone(), "", &words, &values),
+                V::Name(path) => {
+                    let mut all = values.clone();
+                    all.retain(|(name, _)| !known.contains(name));
+                    for (name, value) in self.leftover(&words, &known) {
+                        match all.iter_mut().find(|(own, _)| *own == name) {
+                            Some((_, old)) => *old = value,
+                            None => all.push((name, value)),
+                        }
+                    }
+                    let args = Args {
+                        named: all,
+                        unknown: unread.clone(),
+                        ..Args::default()
+                    };
+                    self.record(path, None, args, None)
+                }
+                other => other.clone(),
+            };
+            made.push(value);
+        }
+        if (method == "parse" || method == "parse_args") && made.len() == 1 {
+            return made.pop().unwrap_or(V::None);
+        }
+        self.tuple(made)
+    }
+
+    fn text_entries(&mut self, id: Id) -> Vec<(Name, V)> {
+        let entries = self.entries(id).to_vec();
+        self.spend(entries.len());
+        entries
+            .into_iter()
+            .filter_map(|(key, value)| match key {
+                V::Text(key) => Some((key, value)),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// A dataclass with the values that were given for its fields: by words, by a file, by default.
+    pub(super) fn filled_class(
+        &mut self,
+        class: &Rc<Class>,
+        prefix: &str,
+        words: &[String],
+        values: &[(Name, V)],
+    ) -> V {
+        let fields = self.fields(class);
+        let depth = prefix.matches('.').count();
+        let options: Vec<ArgOption> = fields
+            .iter()
+            .map(|field| field_option(field, prefix))
+            .collect();
+        let given = flags(words);
+        let mut attributes = Vec::new();
+        for (field, option) in fields.iter().zip(&options) {
+            self.spend(1 + given.len() / 16 + values.len() / 16);
+            let found = given.iter().rev().find(|(flag, _)| same_flag(flag, option));
+            let in_file = values.iter().find(|(name, _)| *name == field.name);
+            let value = match (found, in_file) {
+                (Some((flag, words)), _) => self.field_value(field, flag, words),
+                (None, Some((_, value))) => value.clone(),
+                (None, None) => self.field_default(class, field, prefix, words, depth),
+            };
+            attributes.push((field.name.clone(), value));
+        }
+        let more = match self.external_base(class) {
+            Some(_) => {
+                let known: Vec<Name> = fields.iter().map(|field| field.name.clone()).collect();
+                let mut more: Vec<(Name, V)> = values.to_vec();
+                more.retain(|(name, _)| !known.contains(name));
+                more.extend(self.leftover(words, &known));
+                more
+            }
+            None => Vec::new(),
+        };
+        self.finish_dataclass(class, attributes, more)
+    }
+
+    fn field_default(
+        &mut self,
+        class: &Rc<Class>,
+        field: &Field,
+        prefix: &str,
+        words: &[String],
+        depth: usize,
+    ) -> V {
+        if let Some(inner) = self.field_class(field)
+            && depth < DEEPEST_CLASSES
+            && inner.dataclass
+            && !Rc::ptr_eq(&inner, class)
+        {
+            let deeper = format!("{prefix}{}.", field.name);
+            let begins = format!("--{deeper}").replace('_', "-");
+            let any = words
+                .iter()
+                .any(|word| word.replace('_', "-").starts_with(&begins));
+            if any || (field.default.is_none() && field.factory.is_none()) {
+                return self.filled_class(&inner, &deeper, words, &[]);
+            }
+        }
+        if let Some(default) = self.default_of(field) {
+            return match default {
+                V::None => V::Absent(format!("--{prefix}{}", field.name).into()),
+                default => default,
+            };
+        }
+        let option = format!("--{prefix}{}", field.name);
+        self.missing(&option);
+        V::unknown(format!("{option} is required and was not given"))
+    }
+
+    fn field_class(&mut self, field: &Field) -> Option<Rc<Class>> {
+        let name = field.class.as_ref()?;
+        let before = std::mem::replace(&mut self.scope, field.scope);
+        let found = self.lookup(name);
+        self.scope = before;
+        match found {
+            Some(V::Class(class)) => Some(class),
+            _ => None,
+        }
+    }
+
+    fn field_value(&mut self, field: &Field, flag: &str, words: &[String]) -> V {
+        if flag.starts_with("--no") && !field.name.starts_with("no") && words.is_empty() {
+            return V::Bool(false);
+        }
+        match (field.hint, words) {
+            (Hint::Bool, []) => V::Bool(true),
+            (Hint::Many, [one]) if one.starts_with('[') => self.literal(one),
+            (Hint::Many, many) => {
+                let many = many.iter().map(|word| self.guessed(word)).collect();
+                self.list(many)
+            }
+            (_, []) => V::Bool(true),
+            (Hint::Any, [one, ..]) => self.guessed(one),
+            (hint, [one, ..]) => self.hinted(hint, &one.as_str().into()),
+        }
+    }
+
+    /// Functions that run another one with the command line.
+    pub(super) fn command_line_of(&mut self, path: &str, args: &Args) -> Option<V> {
+        let function = args.plain.first().or_else(|| args.named("component"));
+        Some(match path {
+            "fire.Fire"
+            | "fire.core.Fire"
+            | "typer.run"
+            | "jsonargparse.CLI"
+            | "jsonargparse.auto_cli"
+            | "chz.entrypoint"
+            | "chz.nested_entrypoint"
+            | "defopt.run"
+            | "plac.call"
+            | "absl.app.run"
+            | "hydra_zen.zen"
+            | "tyro.cli"
+            | "tyro.extras.subcommand_cli_from_dict"
+            | "simple_parsing.parse"
+            | "draccus.parse"
+            | "pyrallis.parse"
+            | "simple_parsing.helpers.parse"
+            | "tyro.extras.overridable_config_cli"
+            | "pydantic_settings.CliApp.run" => match function {
+                Some(V::Class(class)) => self.class_from_arguments(&class.clone()),
+                Some(V::Function(closure)) => self.with_command_line(&closure.clone()),
+                Some(V::Name(class)) => {
+                    let words = self.arguments.to_vec();
+                    let named = self.leftover(&words, &[]);
+                    let args = Args {
+                        named,
+                        ..Args::default()
+                    };
+                    self.record(class, None, args, None)
+                }
+                Some(V::Dict(id)) => self.chosen(*id),
+                Some(other) => {
+                    let other = other.clone();
+                    self.call(&other, Args::default(), &|| path.to_string())
+                }
+                None => match args.named("config_class") {
+                    Some(V::Class(class)) => self.class_from_arguments(&class.clone()),
+                    _ => self.main_function(),
+                },
+            },
+            "typer.Option" | "typer.Argument" | "cyclopts.Parameter" => match function {
+                Some(V::Name(name)) if &**name == "..." => {
+                    V::unknown("an option that was not given")
+                }
+                Some(value) => value.clone(),
+                None => args.named("default").cloned().unwrap_or(V::None),
+            },
+            _ => return self.flag_of(path, args),
+        })
+    }
+
+    /// `Fire()` and `CLI()` without a function.
+    fn main_function(&mut self) -> V {
+        match self.lookup("main") {
+            Some(V::Function(closure)) => self.with_command_line(&closure),
+            _ => V::None,
+        }
+    }
+
+    /// `Fire({"train": train, …})`: the first word says which.
+    fn chosen(&mut self, id: Id) -> V {
+        let word = self.arguments.iter().find(|word| !is_flag(word)).cloned();
+        let function = match word {
+            Some(word) => self.entry(id, &word),
+            None => self.entries(id).first().map(|(_, value)| value.clone()),
+        };
+        match function {
+            Some(V::Function(closure)) => self.with_command_line(&closure),
+            _ => V::None,
+        }
+    }
+
+    /// absl's flags: `flags.DEFINE_integer("batch_size", 8, "…")`.
+    fn flag_of(&mut self, path: &str, args: &Args) -> Option<V> {
+        let rest = path.strip_prefix("absl.flags.")?;
+        if rest == "FLAGS" {
+            return None;
+        }
+        let kind = rest.strip_prefix("DEFINE_")?;
+        let name = args.text(0, "name")?.clone();
+        let default = args.get(1, "default").cloned().unwrap_or(V::None);
+        let hint = match kind {
+            "integer" => Hint::Int,
+            "float" => Hint::Float,
+            "bool" | "boolean" => Hint::Bool,
+            "list" | "multi_string" => Hint::Many,
+            _ => Hint::Text,
+        };
+        let words = flags(self.arguments);
+        let given = words
+            .iter()
+            .rev()
+            .find(|(flag, _)| flag.trim_start_matches('-') == &*name);
+        let value = match given {
+            Some((_, words)) => match words.first() {
+                Some(word) => self.hinted(hint, &word.as_str().into()),
+                None => V::Bool(true),
+            },
+            None => default,
+        };
+        let flags = match self.flags {
+            Some(id) => id,
+            None => {
+                let V::Dict(id) = self.dict(Vec::new()) else {
+                    return None;
+                };
+                self.flags = Some(id);
+                id
+            }
+        };
+        self.insert(flags, V::Text(name), value.clone());
+        let holder = self.dict(vec![(V::text("value"), value)]);
+        Some(holder)
+    }
+
+    /// A function called with the options that were given, as `fire`, `typer`, `tyro` and `jsonargparse` do.
+    pub(super) fn with_command_line(&mut self, closure: &Rc<Closure>) -> V {
+        let given = flags(self.arguments);
+        let mut args = Args::default();
+        let plain: Vec<String> = positional(self.arguments);
+        let mut plain = plain.into_iter();
+        let mut names = Vec::new();
+        for (at, param) in closure.function.params.iter().enumerate() {
+            if matches!(param.kind, ParamKind::Star | ParamKind::StarStar) {
+                continue;
+            }
+            self.spend(1 + given.len() / 16);
+            names.push(param.name.clone());
+            let hint = param.annotation.as_ref().map_or(Hint::Any, hint);
+            let found = given.iter().rev().find(|(flag, _)| {
+                let flag = flag.trim_start_matches('-').replace('-', "_");
+                flag == *param.name || flag.strip_prefix("no_") == Some(&param.name)
+            });
+            let default = closure.defaults.get(at).cloned().flatten();
+            let value = match found {
+                Some((flag, words)) => {
+                    let negative = flag.trim_start_matches('-').replace('-', "_") != *param.name;
+                    match words.first() {
+                        _ if negative => V::Bool(false),
+                        None => V::Bool(true),
+                        Some(word) if hint == Hint::Any => self.guessed(word),
+                        Some(word) if hint == Hint::Many => self.literal(word),
+                        Some(word) => self.hinted(hint, &word.as_str().into()),
+                    }
+                }
+                None if default.is_none() => match plain.next() {
+                    Some(word) => self.guessed(&word),
+                    None => self.unfilled(closure, param.annotation.as_ref(), &param.name),
+                },
+                None => continue,
+            };
+            args.named.push((param.name.clone(), value));
+        }
+        if closure
+            .function
+            .params
+            .iter()
+            .any(|param| param.kind == ParamKind::StarStar)
+        {
+            let words = self.arguments.to_vec();
+            let more = self.leftover(&words, &names);
+            args.named.extend(more);
+        }
+        self.run_function(closure, args, None)
+    }
+
+    /// An argument that must be given: a configuration class is filled, another one is missing.
+    fn unfilled(&mut self, closure: &Rc<Closure>, annotation: Option<&Expr>, name: &str) -> V {
+        let class = annotation.and_then(annotated_class);
+        let before = std::mem::replace(&mut self.scope, closure.scope);
+        let class = class.and_then(|class| self.lookup(&class));
+        self.scope = before;
+        match class {
+            Some(V::Class(class)) => self.class_from_arguments(&class),
+            _ => {
+                let option = format!("--{name}");
+                self.missing(&option);
+                V::unknown(format!("{option} is required and was not given"))
+            }
+        }
+    }
+
+    /// `@click.option("--batch-size", default=8)` over a function.
+    pub(super) fn with_click(&mut self, closure: &Rc<Closure>) -> V {
+        let mut options = Vec::new();
+        for decorator in closure.decorators.iter().rev() {
+            if !decorator.path.ends_with("option") && !decorator.path.ends_with("argument") {
+                continue;
+            }
+            let args = &decorator.args;
+            let flags: Vec<Name> = args
+                .plain
+                .iter()
+                .filter_map(|flag| match flag {
+                    V::Text(flag) => Some(flag.split('/').next().unwrap_or(flag).trim().into()),
+                    _ => None,
+                })
+                .collect();
+            let bare = flags.iter().find(|flag| !flag.starts_with('-'));
+            let long = flags.iter().find(|flag| flag.starts_with("--"));
+            let Some(name) = bare.or(long).or(flags.first()) else {
+                continue;
+            };
+            let name = name
+                .trim_start_matches('-')
+                .replace('-', "_")
+                .to_lowercase();
+            let flag = matches!(args.named("is_flag"), Some(V::Bool(true)));
+            let default = args.named("default").cloned();
+            let boolean = matches!(default, Some(V::Bool(_)));
+            options.push(ArgOption {
+                flags: match decorator.path.ends_with("argument") {
+                    true => flags.clone(),
+                    false => flags
+                        .iter()
+                        .filter(|flag| flag.starts_with('-'))
+                        .cloned()
+                        .collect(),
+                },
+                name: name.into(),
+                default,
+                convert: args
+                    .named("type")
+                    .filter(|kind| matches!(kind, V::Builtin(_)))
+                    .cloned(),
+                hint: Hint::Any,
+                action: match flag || boolean {
+                    true => Action::Boolean,
+                    false => Action::Store,
+                },
+                number: Number::One,
+                required: matches!(args.named("required"), Some(V::Bool(true))),
+                constant: None,
+            });
+        }
+        let words = self.arguments.to_vec();
+        let named = self.option_values(&options, &words);
+        let args = Args {
+            named,
+            ..Args::default()
+        };
+        self.run_function(closure, args, None)
+    }
+}
+
+/// Options with the words behind them.
+pub fn flags(words: &[String]) -> Vec<(String, Vec<String>)> {
+    let mut found: Vec<(String, Vec<String>)> = Vec::new();
+    let mut inline = true;
+    for word in words {
+        if is_flag(word) {
+            let (flag, value) = match word.split_once('=') {
+                Some((flag, value)) => (flag, vec![value.to_string()]),
+                None => (word.as_str(), Vec::new()),
+            };
+            inline = !value.is_empty();
+            found.push((flag.to_string(), value));
+        } else if !inline && let Some((_, values)) = found.last_mut() {
+            values.push(word.clone());
+        }
+    }
+    found
+}
+
+/// The words in front of the first option.
+fn positional(words: &[String]) -> Vec<String> {
+    words
+        .iter()
+        .take_while(|word| !is_flag(word))
+        .cloned()
+        .collect()
+}
+
+/// Takes the configuration file out of a command line: `--config x.yaml`, or `x.yaml` first.
+fn config_file(words: &mut Vec<String>) -> Option<String> {
+    let is_file = |word: &str| {
+        [".yaml", ".yml", ".json"]
+            .iter()
+            .any(|end| word.ends_with(end))
+    };
+    if let Some(at) = words.iter().position(|word| word == "--config") {
+        words.remove(at);
+        return (at < words.len()).then(|| words.remove(at));
+    }
+    if let Some(at) = words.iter().position(|word| word.starts_with("--config=")) {
+        let word = words.remove(at);
+        return word.split_once('=').map(|(_, path)| path.to_string());
+    }
+    match words.first() {
+        Some(first) if is_file(first) => Some(words.remove(0)),
+        _ => None,
+    }
+}
+
+fn same_flag(flag: &str, option: &ArgOption) -> bool {
+    let plain = |flag: &str| flag.trim_start_matches('-').replace('-', "_");
+    let (flag, own) = (plain(flag), plain(&option.written()));
+    flag == own || flag.strip_prefix("no_") == Some(&own)
+}
+
+fn field_option(field: &Field, prefix: &str) -> ArgOption {
+    ArgOption {
+        flags: vec![format!("--{prefix}{}", field.name).into()],
+        name: field.name.clone(),
+        default: None,
+        convert: None,
+        hint: field.hint,
+        action: Action::Store,
+        number: Number::One,
+        required: false,
+        constant: None,
+    }
+}

@@ -1,0 +1,561 @@
+//! Configurations that a program reads: YAML and JSON files, OmegaConf, Hydra, dictionaries with attributes.
+
+use headroom_base::document::{Document, json, yaml};
+
+use super::Machine;
+use super::expression::unknown_of;
+use super::operate::joined;
+use super::value::{Args, Id, Name, V};
+use crate::python::syntax::ast::Expr;
+
+/// Longest document, in bytes.
+const LONGEST_DOCUMENT: usize = 1 << 17;
+
+/// Nesting of documents and of merges.
+const DEEPEST: usize = 24;
+
+impl Machine<'_> {
+    pub(super) fn configuration(&mut self, path: &str, args: &Args) -> Option<V> {
+        let (module, name) = path.rsplit_once('.')?;
+        let first = args.plain.first();
+        match (module, name) {
+            ("yaml" | "ruamel.yaml", "safe_load" | "load" | "full_load" | "unsafe_load")
+            | ("json" | "toml" | "tomllib" | "simplejson", "load")
+            | ("omegaconf.OmegaConf" | "omegaconf.omegaconf.OmegaConf", "load") => {
+                Some(self.load(first?))
+            }
+            ("omegaconf.OmegaConf", _) => self.omega(name, args),
+            ("omegaconf", "DictConfig") => Some(first?.clone()),
+            (
+                "pyhocon.ConfigFactory" | "mmengine.Config" | "mmengine.config.Config",
+                "parse_file" | "fromfile",
+            ) => Some(self.load(first?)),
+            _ => match name {
+                "ConfigDict" | "EasyDict" | "AttrDict" | "Munch" | "AttributeDict" | "Box"
+                | "CfgNode" | "CN" | "edict" | "DotMap" | "Dict" => {
+                    Some(self.builtin("dict", args.clone()))
+                }
+                _ => None,
+            },
+        }
+    }
+
+    fn omega(&mut self, name: &str, args: &Args) -> Option<V> {
+        let first = args.plain.first().cloned();
+        Some(match name {
+            "create" | "structured" | "to_container" | "to_object" => match first {
+                Some(V::Class(class)) => self.instantiate(&class, Args::default()),
+                Some(value) => {
+                    self.set_root(&value);
+                    value
+                }
+                None => self.dict(Vec::new()),
+            },
+            "from_cli" | "from_dotlist" => {
+                let words = match first {
+                    Some(V::List(id)) => {
+                        let items = self.items(id).to_vec();
+                        items.iter().filter_map(|item| self.shown(item)).collect()
+                    }
+                    _ => self.arguments.to_vec(),
+                };
+                let dict = self.dict(Vec::new());
+                self.overrides(&dict, &words);
+                dict
+            }
+            "merge" | "unsafe_merge" => {
+                let mut merged = self.dict(Vec::new());
+                for (at, part) in args.plain.iter().enumerate() {
+                    merged = match (part, at) {
+                        (V::Instance(_), 0) => part.clone(),
+                        (V::Unknown(_) | V::Name(_), _) => {
+                            return Some(unknown_of(part, &Expr::Name("a configuration".into())));
+                        }
+                        (part, _) => self.merged(&merged, part, DEEPEST),
+                    };
+                }
+                self.set_root(&merged);
+                merged
+            }
+            "update" => {
+                if let (Some(config), Some(V::Text(key)), Some(value)) =
+                    (&first, args.plain.get(1), args.plain.get(2))
+                {
+                    let (key, value) = (key.to_string(), value.clone());
+                    self.set_path(config, &key, value);
+                }
+                V::None
+            }
+            "select" => match (first, args.plain.get(1)) {
+                (Some(V::Dict(id)), Some(V::Text(key))) => {
+                    let key = key.to_string();
+                    self.at_path(id, &key).unwrap_or(V::None)
+                }
+                _ => V::unknown("OmegaConf.select()"),
+            },
+            "set_struct" | "resolve" | "set_readonly" | "save" | "register_new_resolver" => V::None,
+            "is_missing" => V::Bool(false),
+            "to_yaml" => V::unknown("OmegaConf.to_yaml()"),
+            _ => return None,
+        })
+    }
+
+    fn set_root(&mut self, value: &V) {
+        if let V::Dict(id) = value {
+            self.root = Some(*id);
+        }
+    }
+
+    /// A file's document.
+    fn load(&mut self, from: &V) -> V {
+        match from {
+            V::File(path) | V::Text(path) => {
+                let path = path.to_string();
+                if path.contains('\n') || path.contains(": ") {
+                    return self.document(&path, false);
+                }
+                self.config_of(&path)
+            }
+            other => unknown_of(other, &Expr::Name("a configuration".into())),
+        }
+    }
+
+    pub(super) fn config_of(&mut self, path: &str) -> V {
+        let Some(text) = self.file(path) else {
+            return V::unknown(format!("{path} is not there"));
+        };
+        let value = self.document(&text, path.ends_with(".json"));
+        self.set_root(&value);
+        value
+    }
+
+    pub(super) fn document(&mut self, text: &str, is_json: bool) -> V {
+        if text.len() > LONGEST_DOCUMENT || !self.spend(text.len() / 8) {
+            return V::unknown("a long document");
+        }
+        let read = if is_json {
+            json::read(text)
+        } else {
+            yaml::read(text)
+        };
+        match read {
+            Ok(document) => self.of_document(&document, DEEPEST),
+            Err(error) => V::unknown(format!("a document that cannot be read: {error}")),
+        }
+    }
+
+    fn of_document(&mut self, document: &Document, depth: usize) -> V {
+        if depth == 0 || !self.spend(1) {
+            return V::unknown("too much to evaluate");
+        }
+        match document {
+            Document::Null => V::None,
+            Document::Bool(value) => V::Bool(*value),
+            Document::Int(value) => V::Int(*value),
+            Document::Number(value) => V::Float(*value),
+            Document::Text(text) => V::text(text.as_str()),
+            Document::List(items) => {
+                let items = items
+                    .iter()
+                    .map(|item| self.of_document(item, depth - 1))
+                    .collect();
+                self.list(items)
+            }
+            Document::Map(entries) => {
+                let mut made = Vec::with_capacity(entries.len());
+                for entry in entries {
+                    let value = self.of_document(&entry.value, depth - 1);
+                    made.push((V::text(entry.key.as_str()), value));
+                }
+                self.dict(made)
+            }
+        }
+    }
+
+    /// One configuration over another; dictionaries are merged key by key.
+    pub(super) fn merged(&mut self, base: &V, over: &V, depth: usize) -> V {
+        if depth == 0 || !self.spend(1) {
+            return over.clone();
+        }
+        match (base, over) {
+            (V::Dict(base), V::Dict(over)) => {
+                if matches!(self.entry(*over, "_delete_"), Some(V::Bool(true))) {
+                    let mut entries = self.entries(*over).to_vec();
+                    entries.retain(|(key, _)| !matches!(key, V::Text(key) if &**key == "_delete_"));
+                    return self.dict(entries);
+                }
+                let copy = self.entries(*base).to_vec();
+                let copy = self.dict(copy);
+                let V::Dict(id) = copy else { return copy };
+                for (key, value) in self.entries(*over).to_vec() {
+                    let old = match &key {
+                        V::Text(key) => self.entry(id, key),
+                        _ => None,
+                    };
+                    let value = match old {
+                        Some(old) => self.merged(&old, &value, depth - 1),
+                        None => value,
+                    };
+                    self.insert(id, key, value);
+                }
+                copy
+            }
+            (V::Instance(id), V::Dict(over)) => {
+                for (key, value) in self.entries(*over).to_vec() {
+                    let V::Text(key) = key else { continue };
+                    let old = self.attributes(*id).iter().find(|(own, _)| *own == key);
+                    let old = old.map(|(_, value)| value.clone());
+                    let value = match old {
+                        Some(old @ (V::Dict(_) | V::Instance(_))) => {
+                            self.merged(&old, &value, depth - 1)
+                        }
+                        _ => value,
+                    };
+                    self.set_on_instance(*id, &key, value);
+                }
+                base.clone()
+            }
+            (_, over) => over.clone(),
+        }
+    }
+
+    /// `a.b=c` words.
+    fn overrides(&mut self, config: &V, words: &[String]) {
+        for word in words {
+            let Some((key, value)) = word.split_once('=') else {
+                continue;
+            };
+            let key = key.trim_start_matches(['-', '+']).to_string();
+            let value = self.override_value(value);
+            self.set_path(config, &key, value);
+        }
+    }
+
+    fn override_value(&mut self, word: &str) -> V {
+        if super::argparse::stands_for_something(word) && !word.contains("${") {
+            return V::unknown(word);
+        }
+        match word {
+            "true" | "True" => V::Bool(true),
+            "false" | "False" => V::Bool(false),
+            "null" | "None" => V::None,
+            word if word.starts_with(['[', '{', '-'])
+                || word.starts_with(|c: char| c.is_ascii_digit()) =>
+            {
+                match self.document(word, false) {
+                    V::Unknown(_) => V::text(word),
+                    V::Text(text) => match text.parse::<f64>() {
+                        Ok(number) => V::Float(number),
+                        Err(_) => V::Text(text),
+                    },
+                    value => value,
+                }
+            }
+            word => V::text(word.trim_matches(['"', '\''])),
+        }
+    }
+
+    fn set_path(&mut self, config: &V, path: &str, value: V) {
+        let mut at = config.clone();
+        let mut parts = path.split('.').take(DEEPEST).peekable();
+        while let Some(part) = parts.next() {
+            let name: Name = part.into();
+            if parts.peek().is_none() {
+                match at {
+                    V::Dict(id) => self.insert(id, V::Text(name), value),
+                    V::Instance(id) => self.set_on_instance(id, &name, value),
+                    _ => {}
+                }
+                return;
+            }
+            let next = match at {
+                V::Dict(id) => self.entry(id, part),
+                V::Instance(id) => {
+                    let found = self.attributes(id).iter().find(|(own, _)| *own == name);
+                    found.map(|(_, value)| value.clone())
+                }
+                _ => return,
+            };
+            at = match (next, &at) {
+                (Some(next @ (V::Dict(_) | V::Instance(_))), _) => next,
+                (_, V::Dict(id)) => {
+                    let id = *id;
+                    let next = self.dict(Vec::new());
+                    self.insert(id, V::Text(name), next.clone());
+                    next
+                }
+                _ => return,
+            };
+        }
+    }
+
+    fn at_path(&mut self, id: Id, path: &str) -> Option<V> {
+        let mut at = V::Dict(id);
+        for part in path.split('.').take(DEEPEST) {
+            at = match at {
+                V::Dict(id) => self.entry(id, part)?,
+                V::List(id) => self.items(id).get(part.parse::<usize>().ok()?)?.clone(),
+                _ => return None,
+            };
+        }
+        Some(at)
+    }
+
+    /// A text of a configuration with `${a.b}` replaced.
+    pub(super) fn resolved(&mut self, value: V) -> V {
+        let (V::Text(text), Some(root)) = (&value, self.root) else {
+            return value;
+        };
+        if &**text == "???" {
+            return V::unknown("a value that must be given (???)");
+        }
+        if !text.contains("${") || self.depth >= super::DEEPEST || !self.spend(1) {
+            return value;
+        }
+        self.depth += 1;
+        let resolved = self.interpolated(&text.clone(), root);
+        self.depth -= 1;
+        resolved
+    }
+
+    fn interpolated(&mut self, text: &str, root: Id) -> V {
+        let mut made = String::new();
+        let mut rest = text;
+        while let Some((before, from)) = rest.split_once("${") {
+            let Some((key, after)) = from.split_once('}') else {
+                break;
+            };
+            made.push_str(before);
+            let value = self.interpolation(key, root);
+            if before.is_empty() && after.is_empty() && made.is_empty() {
+                return value;
+            }
+            match self.shown(&value) {
+                Some(shown) if made.len() + shown.len() < 10_000 => made.push_str(&shown),
+                _ => return unknown_of(&value, &Expr::Name(format!("${{{key}}}").into())),
+            }
+            rest = after;
+        }
+        made.push_str(rest);
+        V::text(made)
+    }
+
+    fn interpolation(&mut self, key: &str, root: Id) -> V {
+        if let Some(variable) = key.strip_prefix("oc.env:").or(key.strip_prefix("env:")) {
+            return match variable.split_once(',') {
+                Some((_, default)) => V::text(default.trim()),
+                None => V::unknown(format!("${variable} of the environment")),
+            };
+        }
+        match self.at_path(root, key) {
+            Some(value) => self.resolved(value),
+            None => V::unknown(format!("${{{key}}}")),
+        }
+    }
+
+    /// The configuration that `@hydra.main(config_path, config_name)` gives its function.
+    pub(super) fn hydra(&mut self, args: &Args) -> V {
+        let mut folder = args
+            .text(0, "config_path")
+            .map_or("", |path| path)
+            .to_string();
+        let mut name = args
+            .text(1, "config_name")
+            .map_or("config", |name| name)
+            .to_string();
+        let mut words = Vec::new();
+        let mut given = self.arguments.iter();
+        while let Some(word) = given.next() {
+            match word
+                .split_once('=')
+                .map_or((word.as_str(), None), |(key, value)| (key, Some(value)))
+            {
+                ("--config-path" | "-cp", value) => {
+                    folder = value
+                        .or(given.next().map(String::as_str))
+                        .unwrap_or("")
+                        .to_string();
+                }
+                ("--config-name" | "-cn", value) => {
+                    name = value
+                        .or(given.next().map(String::as_str))
+                        .unwrap_or("")
+                        .to_string();
+                }
+                _ => words.push(word.clone()),
+            }
+        }
+        let name = name.trim_end_matches(".yaml").to_string();
+        let config = self.composed(&folder, &name, &words, 8);
+        if let V::Dict(_) = config {
+            self.overrides(&config, &words);
+        }
+        self.set_root(&config);
+        config
+    }
+
+    /// A file with those of its defaults list; its own values are over them unless `_self_` says otherwise.
+    fn composed(&mut self, folder: &str, name: &str, words: &[String], depth: usize) -> V {
+        let path = joined(folder, &format!("{name}.yaml"));
+        let own = self.config_of(&path);
+        let V::Dict(id) = own else { return own };
+        let Some(V::List(defaults)) = self.entry(id, "defaults") else {
+            return own;
+        };
+        if depth == 0 {
+            return own;
+        }
+        let entries = self.entries(id).to_vec();
+        let without: Vec<(V, V)> = entries
+            .into_iter()
+            .filter(|(key, _)| !matches!(key, V::Text(key) if &**key == "defaults"))
+            .collect();
+        let own = self.dict(without);
+        let mut config = self.dict(Vec::new());
+        let mut self_seen = false;
+        for item in self.items(defaults).to_vec().into_iter().take(50) {
+            match item {
+                V::Text(name) if &*name == "_self_" => {
+                    self_seen = true;
+                    config = self.merged(&config, &own, DEEPEST);
+                }
+                V::Text(name) => {
+                    let inner = self.composed(folder, &name, words, depth - 1);
+                    config = self.merged_known(config, inner);
+                }
+                V::Dict(choice) => {
+                    let entry = self.entries(choice).first().cloned();
+                    let Some((V::Text(group), chosen)) = entry else {
+                        continue;
+                    };
+                    if group.contains("hydra/") {
+                        continue;
+                    }
+                    let group = group
+                        .trim_start_matches("optional ")
+                        .trim_start_matches("override ");
+                    let given = words.iter().rev().find_map(|word| {
+                        let (key, value) = word.split_once('=')?;
+                        (key.trim_start_matches('+') == group).then(|| value.to_string())
+                    });
+                    let chosen = match (given, chosen) {
+                        (Some(given), _) => given,
+                        (None, V::Text(chosen)) => chosen.to_string(),
+                        _ => continue,
+                    };
+                    let (group, package) = group.split_once('@').unwrap_or((group, group));
+                    let inner_folder = joined(folder, group);
+                    let mut inner = self.composed(&inner_folder, &chosen, words, depth - 1);
+                    if package != "_global_" {
+                        let holder = self.dict(Vec::new());
+                        self.set_path(&holder, &package.replace('/', "."), inner);
+                        inner = holder;
+                    }
+                    config = self.merged_known(config, inner);
+                }
+                _ => {}
+            }
+        }
+        if self_seen {
+            config
+        } else {
+            self.merged(&config, &own, DEEPEST)
+        }
+    }
+
+    fn merged_known(&mut self, config: V, inner: V) -> V {
+        match inner {
+            V::Dict(_) => self.merged(&config, &inner, DEEPEST),
+            _ => config,
+        }
+    }
+
+    /// `yaml.dump(config, file)`: the file is one that later commands may read.
+    pub(super) fn dump(&mut self, path: &str, args: &Args) -> Option<V> {
+        let value = args.plain.first()?.clone();
+        let Some(V::File(file)) = args.plain.get(1) else {
+            return Some(V::unknown(format!("{path}()")));
+        };
+        let file = file.to_string();
+        let document = self.to_document(&value, DEEPEST)?;
+        let text = match path {
+            "json.dump" => json::write(&document),
+            _ => yaml::write(&document),
+        };
+        self.write(&file, &text);
+        Some(V::None)
+    }
+
+    fn to_document(&mut self, value: &V, depth: usize) -> Option<Document> {
+        if depth == 0 || !self.spend(1) {
+            return None;
+        }
+        Some(match value {
+            V::None | V::Absent(_) => Document::Null,
+            V::Bool(value) => Document::Bool(*value),
+            V::Int(value) => Document::Int(*value),
+            V::Float(value) => Document::Number(*value),
+            V::Text(text) => Document::Text(text.to_string()),
+            V::List(id) => {
+                let items = self.items(*id).to_vec();
+                let items: Option<Vec<Document>> = items
+                    .iter()
+                    .map(|item| self.to_document(item, depth - 1))
+                    .collect();
+                Document::List(items?)
+            }
+            V::Dict(id) => {
+                let mut document = Document::new();
+                for (key, value) in self.entries(*id).to_vec() {
+                    let V::Text(key) = key else { continue };
+                    document = document.with(key.to_string(), self.to_document(&value, depth - 1)?);
+                }
+                document
+            }
+            V::Unknown(reason) => Document::Text(format!("<{reason}>")),
+            _ => return None,
+        })
+    }
+
+    /// mmengine's `_base_`: names of the base files under the module's own.
+    pub(super) fn merge_bases(&mut self) {
+        let scope = self.global_scope();
+        let named = self
+            .scopes
+            .get(scope)
+            .and_then(|scope| scope.names.get("_base_"))
+            .cloned();
+        let Some(named) = named else { return };
+        let bases = match named {
+            V::Text(_) => vec![named],
+            V::List(id) => self.items(id).to_vec(),
+            _ => return,
+        };
+        let folder = self
+            .modules
+            .get(self.module)
+            .and_then(|module| module.path.rsplit_once('/'))
+            .map_or(String::new(), |(folder, _)| folder.to_string());
+        for base in bases.into_iter().take(20) {
+            let V::Text(path) = base else { continue };
+            let path = joined(&folder, &path).to_string();
+            let Some(at) = self.module_file(&path) else {
+                continue;
+            };
+            for (name, value) in self.public_names(at) {
+                let own = self
+                    .scopes
+                    .get(scope)
+                    .and_then(|scope| scope.names.get(&name))
+                    .cloned();
+                let value = match own {
+                    Some(own) => self.merged(&value, &own, DEEPEST),
+                    None => value,
+                };
+                if &*name != "_base_" {
+                    self.bind_in(scope, &name, value);
+                }
+            }
+        }
+    }
+}
