@@ -382,12 +382,9 @@ impl Machine<'_> {
                 V::Name(_) | V::Class(_) => V::Text(word.clone()),
                 V::Builtin("str") => V::Text(word.clone()),
                 V::Builtin("bool") => V::Bool(!word.is_empty()),
-                function => {
-                    let value = self.call(function, Args::of(vec![V::Text(word.clone())]), &|| {
-                        option.written().to_string()
-                    });
-                    value
-                }
+                function => self.call(function, Args::of(vec![V::Text(word.clone())]), &|| {
+                    option.written().to_string()
+                }),
             };
         }
         self.hinted(option.hint, word)

@@ -277,13 +277,13 @@ impl Machine<'_> {
             let Some(number) = item.float() else {
                 return unknown_of(&item, &Expr::Name("max(…)".into()));
             };
-            let better = best
-                .as_ref()
-                .and_then(V::float)
-                .is_none_or(|best| match largest {
-                    true => number > best,
-                    false => number < best,
-                });
+            let better = best.as_ref().and_then(V::float).is_none_or(|best| {
+                if largest {
+                    number > best
+                } else {
+                    number < best
+                }
+            });
             if better {
                 best = Some(item);
             }

@@ -481,13 +481,14 @@ impl Machine<'_> {
             let default = args.named("default").cloned();
             let boolean = matches!(default, Some(V::Bool(_)));
             options.push(ArgOption {
-                flags: match decorator.path.ends_with("argument") {
-                    true => flags.clone(),
-                    false => flags
+                flags: if decorator.path.ends_with("argument") {
+                    flags.clone()
+                } else {
+                    flags
                         .iter()
                         .filter(|flag| flag.starts_with('-'))
                         .cloned()
-                        .collect(),
+                        .collect()
                 },
                 name: name.into(),
                 default,
@@ -496,9 +497,10 @@ impl Machine<'_> {
                     .filter(|kind| matches!(kind, V::Builtin(_)))
                     .cloned(),
                 hint: Hint::Any,
-                action: match flag || boolean {
-                    true => Action::Boolean,
-                    false => Action::Store,
+                action: if flag || boolean {
+                    Action::Boolean
+                } else {
+                    Action::Store
                 },
                 number: Number::One,
                 required: matches!(args.named("required"), Some(V::Bool(true))),

@@ -20,10 +20,15 @@ impl Machine<'_> {
         let first = args.plain.first();
         match (module, name) {
             ("yaml" | "ruamel.yaml", "safe_load" | "load" | "full_load" | "unsafe_load")
-            | ("json" | "toml" | "tomllib" | "simplejson", "load")
-            | ("omegaconf.OmegaConf" | "omegaconf.omegaconf.OmegaConf", "load") => {
-                Some(self.load(first?))
-            }
+            | (
+                "json"
+                | "toml"
+                | "tomllib"
+                | "simplejson"
+                | "omegaconf.OmegaConf"
+                | "omegaconf.omegaconf.OmegaConf",
+                "load",
+            ) => Some(self.load(first?)),
             ("omegaconf.OmegaConf", _) => self.omega(name, args),
             ("omegaconf", "DictConfig") => Some(first?.clone()),
             (

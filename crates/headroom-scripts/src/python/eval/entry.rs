@@ -132,9 +132,10 @@ impl Machine<'_> {
                 let last = decorator.path.rsplit('.').next().unwrap_or("");
                 matches!(last, "main" | "command" | "wrap" | "entrypoint")
             });
-            match entered {
-                true => self.enter_function(&closure, Args::default()),
-                false => self.run_function(&closure, Args::default(), None),
+            if entered {
+                self.enter_function(&closure, Args::default())
+            } else {
+                self.run_function(&closure, Args::default(), None)
             };
             if self.reached() {
                 return;

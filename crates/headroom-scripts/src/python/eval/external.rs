@@ -113,9 +113,10 @@ impl Machine<'_> {
                     _ => first,
                 };
                 let value = value?.clone();
-                match path.starts_with("copy") {
-                    true => self.copied(&value),
-                    false => value,
+                if path.starts_with("copy") {
+                    self.copied(&value)
+                } else {
+                    value
                 }
             }
             "os.path.basename" | "os.path.dirname" | "os.path.splitext" => match first? {

@@ -424,9 +424,10 @@ impl Machine<'_> {
         if level == 0 {
             self.imported(module);
         }
-        let at = match module.is_empty() {
-            true => None,
-            false => self.local(level, module),
+        let at = if module.is_empty() {
+            None
+        } else {
+            self.local(level, module)
         };
         for (name, alias) in names {
             let bound = alias.as_ref().unwrap_or(name);
@@ -450,9 +451,10 @@ impl Machine<'_> {
                     Some(inner) => V::Module(inner),
                     None => {
                         self.not_found(level, if module.is_empty() { name } else { module });
-                        match module.is_empty() {
-                            true => V::Name(name.clone()),
-                            false => V::text_name(module, name),
+                        if module.is_empty() {
+                            V::Name(name.clone())
+                        } else {
+                            V::text_name(module, name)
                         }
                     }
                 },
@@ -503,9 +505,10 @@ impl Machine<'_> {
         }
         let folder = self.folder(level);
         let path = module.replace('.', "/");
-        let base = match folder.is_empty() {
-            true => path,
-            false => format!("{folder}/{path}"),
+        let base = if folder.is_empty() {
+            path
+        } else {
+            format!("{folder}/{path}")
         };
         for file in [format!("{base}.py"), format!("{base}/__init__.py")] {
             if let Some(at) = self.modules.iter().position(|own| own.path == file) {
@@ -594,9 +597,10 @@ impl Machine<'_> {
             self.configurator();
             return V::None;
         }
-        let text = match what.ends_with(".py") && !what.contains('\n') {
-            true => self.file(what),
-            false => Some(what.to_string()),
+        let text = if what.ends_with(".py") && !what.contains('\n') {
+            self.file(what)
+        } else {
+            Some(what.to_string())
         };
         if let Some(text) = text {
             let parsed = syntax::parse(super::truncated(&text, super::MOST_TEXT / 4));

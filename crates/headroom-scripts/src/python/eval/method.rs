@@ -82,9 +82,10 @@ impl Machine<'_> {
             "replace" => match (args.text(0, "old"), args.text(1, "new")) {
                 (Some(old), Some(new)) if !old.is_empty() && new.len() < 1_000 => {
                     let replaced = text.replace(&**old, new);
-                    match replaced.len() <= LONGEST_TEXT {
-                        true => V::text(replaced),
-                        false => V::unknown("a long text"),
+                    if replaced.len() <= LONGEST_TEXT {
+                        V::text(replaced)
+                    } else {
+                        V::unknown("a long text")
                     }
                 }
                 _ => V::unknown("a text"),

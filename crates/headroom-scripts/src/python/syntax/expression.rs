@@ -294,9 +294,10 @@ impl Parser<'_> {
                 }
             } else {
                 let value = self.test()?;
-                let value = match self.comprehends() {
-                    true => self.comprehension(Collection::Generator, value, None)?,
-                    false => value,
+                let value = if self.comprehends() {
+                    self.comprehension(Collection::Generator, value, None)?
+                } else {
+                    value
                 };
                 Arg {
                     kind: ArgKind::Positional,
@@ -409,9 +410,12 @@ impl Parser<'_> {
         text: &mut String,
         pieces: &mut Vec<Piece>,
     ) -> Parse<()> {
-        let plain = |part: &str| match raw {
-            true => part.to_string(),
-            false => token::unescaped(part),
+        let plain = |part: &str| {
+            if raw {
+                part.to_string()
+            } else {
+                token::unescaped(part)
+            }
         };
         let mut rest = body;
         while let Some(at) = rest.find(['{', '}']) {
@@ -448,9 +452,10 @@ impl Parser<'_> {
             return Ok(Expr::Tuple(Vec::new()));
         }
         let value = self.tests()?;
-        let value = match self.comprehends() {
-            true => self.comprehension(Collection::Generator, value, None)?,
-            false => value,
+        let value = if self.comprehends() {
+            self.comprehension(Collection::Generator, value, None)?
+        } else {
+            value
         };
         self.need(")")?;
         Ok(value)

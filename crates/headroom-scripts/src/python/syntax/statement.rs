@@ -125,13 +125,12 @@ impl Parser<'_> {
         }
         self.word("async");
         let start = self.at;
-        let statement = match self.is_word("class") {
-            true => self
-                .class(decorators)
-                .map(|class| Stmt::Class(Rc::new(class))),
-            false => self
-                .function(decorators)
-                .map(|function| Stmt::Def(Rc::new(function))),
+        let statement = if self.is_word("class") {
+            self.class(decorators)
+                .map(|class| Stmt::Class(Rc::new(class)))
+        } else {
+            self.function(decorators)
+                .map(|function| Stmt::Def(Rc::new(function)))
         };
         if statement.is_err() {
             self.at = start;
@@ -237,9 +236,10 @@ impl Parser<'_> {
 
     /// The body of `else:`, where there is one.
     fn alternative(&mut self) -> Parse<Vec<Stmt>> {
-        match self.word("else") {
-            true => self.block(),
-            false => Ok(Vec::new()),
+        if self.word("else") {
+            self.block()
+        } else {
+            Ok(Vec::new())
         }
     }
 
@@ -314,10 +314,7 @@ impl Parser<'_> {
                 return Ok(items);
             }
             if !more {
-                return match bracketed {
-                    true => Err(Broken),
-                    false => Ok(items),
-                };
+                return if bracketed { Err(Broken) } else { Ok(items) };
             }
         }
     }

@@ -224,7 +224,7 @@ impl Lexer<'_> {
                 .get(1)
                 .is_some_and(u8::is_ascii_digit) =>
             {
-                self.number()
+                self.number();
             }
             _ if byte.is_ascii_alphabetic() || byte == b'_' || !byte.is_ascii() => self.name(),
             _ => self.operator(),

@@ -105,7 +105,7 @@ fn altered_texts_are_bounded() {
     let mut dice = Dice::new(28);
     for _ in 0..cases(300) {
         let mut text: Vec<char> = texts[dice.index(texts.len())].chars().collect();
-        for _ in 0..1 + dice.below(12) {
+        for _ in 0..=dice.below(12) {
             let at = dice.index(text.len());
             match dice.below(4) {
                 0 => drop(text.splice(at..at, dice.one_of(&pieces).chars())),
