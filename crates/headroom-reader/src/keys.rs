@@ -142,6 +142,24 @@ impl Keys {
         }
     }
 
+    /// The maps of a list, each as keys of its own; one map counts as a list of one. What they hold counts as read here.
+    pub fn items(&self, path: &str) -> Vec<Self> {
+        match self.get(path) {
+            Some(Document::List(items)) => items
+                .iter()
+                .filter(|item| matches!(item, Document::Map(_)))
+                .map(|item| Self::new(item.clone()))
+                .collect(),
+            Some(map @ Document::Map(_)) => vec![Self::new(map.clone())],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The largest whole number of a list, also of lists in it; one number counts as a list of one.
+    pub fn largest(&self, path: &str) -> Fact<u64> {
+        self.fact(path, largest)
+    }
+
     /// Marks a key as understood without a use of its value.
     pub fn ignore(&self, path: &str) {
         self.used.borrow_mut().insert(path.into());
@@ -196,6 +214,21 @@ pub fn whole(value: &Document) -> Option<u64> {
             })
         }
         _ => None,
+    }
+}
+
+pub fn largest(value: &Document) -> Option<u64> {
+    match value {
+        Document::List(items) => items.iter().map(largest).max().flatten(),
+        Document::Text(text) => {
+            let inner = text.trim().trim_matches(['[', ']', '(', ')']);
+            let parts = inner.split([',', ' ', 'x']).filter(|part| !part.is_empty());
+            parts
+                .map(|part| whole(&Document::Text(part.into())))
+                .max()
+                .flatten()
+        }
+        value => whole(value),
     }
 }
 

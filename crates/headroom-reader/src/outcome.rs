@@ -53,6 +53,8 @@ pub fn asks(facts: &Facts) -> Vec<(Ask, String)> {
         }
         // Their size is the model's own, or is asked by the program's reader.
         Some(Task::Detection | Task::Segmentation | Task::Ctc | Task::SelfDistillation) => {}
+        // Images of a size that is said, such as those of a classifier.
+        _ if facts.height.is_known() && facts.sequence.is_unsaid() => {}
         _ => {
             if let Some(why) = missing(&facts.sequence) {
                 ask(Ask::Sequence, why);

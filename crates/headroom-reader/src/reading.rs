@@ -175,7 +175,7 @@ fn script(file: &File, beside: &dyn Beside) -> Facts {
         beside,
     };
     let mut first = None;
-    for command in &script.commands {
+    for command in &joined(&script.commands) {
         let Some(launch) = shell::launch(command, &script, &written) else {
             continue;
         };
@@ -209,6 +209,20 @@ fn script(file: &File, beside: &dyn Beside) -> Facts {
         }
     }
     first.unwrap_or_else(|| Facts::refuse("none of its commands trains with a known program"))
+}
+
+/// No program is called `--flag`: such a line goes on from the one before it, whose `\\` was lost on the way to a document.
+fn joined(commands: &[shell::Command]) -> Vec<shell::Command> {
+    let mut all: Vec<shell::Command> = Vec::with_capacity(commands.len());
+    for command in commands {
+        let first = command.words.first();
+        let goes_on = first.is_some_and(|word| word.text.starts_with("--"));
+        match all.last_mut() {
+            Some(last) if goes_on => last.words.extend(command.words.iter().cloned()),
+            _ => all.push(command.clone()),
+        }
+    }
+    all
 }
 
 fn module(

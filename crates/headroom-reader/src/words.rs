@@ -71,6 +71,10 @@ words! {
         Fp4 = "fp4",
         Mxfp4 = "mxfp4",
         Int4 = "int4",
+        Uint4 = "uint4",
+        Uint3 = "uint3",
+        Uint2 = "uint2",
+        Int2 = "int2",
         GptqInt4 = "gptq int4",
         AwqInt4 = "awq int4",
     }
@@ -105,6 +109,9 @@ words! {
         Vera = "vera",
         Prefix = "prefix tuning",
         PromptTuning = "prompt tuning",
+        /// One low-rank map a decoder layer, on its residual stream.
+        Control = "control adapter (per layer)",
+        TextualInversion = "textual inversion",
     }
 }
 

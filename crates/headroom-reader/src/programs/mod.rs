@@ -1,29 +1,53 @@
 //! The programs that are read, one file each.
 
+mod ai_toolkit;
 mod axolotl;
+mod calls;
 mod common;
+mod diffusers;
+mod diffusion;
+mod diffusion_pipe;
+mod dinov2;
 mod gpt_neox;
 mod halos;
 mod hf;
+mod kohya;
 pub mod launched;
 mod levanter;
 mod litgpt;
 mod llamafactory;
 mod llm_foundry;
+mod mmengine;
 mod nanotron;
 mod nemo_rl;
 mod olmo;
 mod open_instruct;
 mod openrlhf;
 mod prime_rl;
+mod qlora_pipe;
+mod simpletuner;
 mod skyrl;
+#[cfg(test)]
+mod testing;
 mod tokenizers;
+mod ultralytics;
 mod verl;
+mod xtuner;
 
 use super::program::Program;
 
 /// The most distinctive first: a source belongs to the first that reads it.
 pub const PROGRAMS: &[Program] = &[
+    ai_toolkit::PROGRAM,
+    diffusion_pipe::PROGRAM,
+    qlora_pipe::PROGRAM,
+    simpletuner::PROGRAM,
+    ultralytics::PROGRAM,
+    dinov2::PROGRAM,
+    kohya::PROGRAM,
+    diffusers::PROGRAM,
+    xtuner::PROGRAM,
+    mmengine::PROGRAM,
     axolotl::PROGRAM,
     llamafactory::PROGRAM,
     open_instruct::PROGRAM,

@@ -58,7 +58,10 @@ fn all_problems_are_listed_at_once() {
 #[test]
 fn unknown_names_get_suggestions() {
     check("gpu=rtx-4091", &["hardware.gpu: rtx-4090?"]);
-    check("model=gpt", &["model.id: gpt-oss-20b, gpt-oss-120b or gpt2-xl?"]);
+    check(
+        "model=gpt",
+        &["model.id: gpt-oss-20b, gpt-oss-120b or gpt2-xl?"],
+    );
     check("model=mamba2-2.7b", &["model.id: `mamba2` has none"]);
     warns("dims=layer=2", &["model.dims: layers?"]);
     warns("model=peptrm ckpt=layers", &[]);
