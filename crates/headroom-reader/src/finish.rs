@@ -4,10 +4,22 @@ use std::mem::take;
 
 use super::fact::Fact;
 use super::facts::Facts;
-use super::words::{Compute, DataParallel, Offload};
+use super::names;
+use super::words::{Adapter, Compute, DataParallel, Offload, Weights};
 
 pub fn apply(facts: &mut Facts) {
     batch(facts);
+    if let Some(reason) = facts
+        .model
+        .value()
+        .and_then(|model| names::named(model).refused)
+    {
+        facts.refused = Some(reason.into());
+    }
+    let four_bits = matches!(facts.weights.value(), Some(Weights::Nf4 | Weights::Fp4));
+    if four_bits && facts.adapter.value() == Some(&Some(Adapter::Lora)) {
+        facts.adapter = Fact::follows(Some(Adapter::Qlora), "LoRA on a base of four bits");
+    }
     let data = facts.strategy.value().map(|strategy| strategy.data);
     if matches!(
         data,
