@@ -316,7 +316,10 @@ fn sizes(facts: &mut Facts, said: &Said) {
     };
     // GPUs that share one copy of the model take part of one batch.
     let copy = facts.strategy.value().map_or(1, |strategy| {
-        strategy.tp.saturating_mul(strategy.pp).saturating_mul(strategy.cp)
+        strategy
+            .tp
+            .saturating_mul(strategy.pp)
+            .saturating_mul(strategy.cp)
     });
     let gpus = (facts.gpus.value().copied().unwrap_or(1) / copy.max(1)).max(1);
     let why = format!("{words} over {gpus} copies of the model");

@@ -40,8 +40,27 @@ const SUFFIXES: &[&str] = &[
 
 /// Words of another network than the family's own.
 const OTHERS: &[&str] = &[
-    "vision", "vl", "audio", "omni", "embedding", "embeddings", "embed", "reranker", "moe", "guard", "image", "video", "distill",
-    "distilled", "math", "multimodal", "next", "mini", "nano", "scout", "maverick",
+    "vision",
+    "vl",
+    "audio",
+    "omni",
+    "embedding",
+    "embeddings",
+    "embed",
+    "reranker",
+    "moe",
+    "guard",
+    "image",
+    "video",
+    "distill",
+    "distilled",
+    "math",
+    "multimodal",
+    "next",
+    "mini",
+    "nano",
+    "scout",
+    "maverick",
 ];
 
 /// Words that end a name: methods and tasks.
@@ -199,7 +218,12 @@ fn name(sentence: &Sentence) -> Option<Found> {
         near: Vec::new(),
     };
     let (name, named, usual, end) = if stop == end {
-        (entry.id.to_string(), own(whole.weights, whole.refused), usual, end)
+        (
+            entry.id.to_string(),
+            own(whole.weights, whole.refused),
+            usual,
+            end,
+        )
     } else if let Some(id) = whole.catalogue {
         (id.to_string(), whole, false, stop)
     } else {
@@ -208,7 +232,12 @@ fn name(sentence: &Sentence) -> Option<Found> {
             || whole.weights.is_some()
             || whole.refused.is_some();
         if harmless {
-            (entry.id.to_string(), own(whole.weights, whole.refused), usual, stop)
+            (
+                entry.id.to_string(),
+                own(whole.weights, whole.refused),
+                usual,
+                stop,
+            )
         } else {
             (said, whole, false, stop)
         }
@@ -337,10 +366,15 @@ fn unknown(sentence: &Sentence) -> Option<Found> {
         let run = from..start;
         let glued = sentence.gap(start) < Gap::Space;
         let strange = run.len() > 1
-            || sentence
-                .free(from)
-                .is_some_and(|word| !super::vocabulary::is_alone(word) && !word.starts_with(|c: char| c.is_ascii_digit()));
-        let named = run.clone().any(|at| sentence.free(at).is_some_and(|word| word.starts_with(char::is_alphabetic)));
+            || sentence.free(from).is_some_and(|word| {
+                !super::vocabulary::is_alone(word)
+                    && !word.starts_with(|c: char| c.is_ascii_digit())
+            });
+        let named = run.clone().any(|at| {
+            sentence
+                .free(at)
+                .is_some_and(|word| word.starts_with(char::is_alphabetic))
+        });
         if !sentence.are_free(run) || !(glued || strange && named) {
             break;
         }

@@ -900,7 +900,10 @@ pub(super) fn is_known(word: &str) -> bool {
 
 /// Whether a word says something by itself, or nothing.
 pub(super) fn is_alone(word: &str) -> bool {
-    STOP.contains(&word) || phrases().iter().any(|(words, _)| words.as_slice() == [word])
+    STOP.contains(&word)
+        || phrases()
+            .iter()
+            .any(|(words, _)| words.as_slice() == [word])
 }
 
 /// The known word that is one slip from a longer one.

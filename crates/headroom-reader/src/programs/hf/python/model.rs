@@ -115,7 +115,14 @@ impl<'a> Model<'a> {
                 .find(|(own, _)| own == name)
                 .map(|(_, value)| value)
         });
-        self.name = match named.or_else(|| call.args.first()) {
+        let named = named.or_else(|| call.args.first());
+        let downloaded = named.and_then(|value| calls.of(value)).filter(|call| {
+            ["snapshot_download", "join", "Path", "hf_hub_download"].contains(&last(&call.path))
+        });
+        let named = downloaded.map_or(named, |call| {
+            argument(call, "repo_id", 0).or_else(|| argument(call, "model_id", 0))
+        });
+        self.name = match named {
             Some(Value::Text(name)) => {
                 Fact::read(name.clone(), format!("{}(…)", last(&self.class)))
             }

@@ -311,38 +311,33 @@ impl<'a> Trainer<'a> {
                 .or(keys.whole("max_seq_len"))
         };
         let loader = model.keys.whole("max_seq_length");
-        let cut = calls
-            .all()
-            .rev()
-            .map(of)
-            .find(Fact::is_known)
-            .unwrap_or_default();
+        // What is generated is no training.
+        let trains = |call: &&Call| !last(&call.path).starts_with("generate");
+        let cut = calls.all().rev().filter(trains).map(of);
+        let cut = cut.filter(Fact::is_known).last().unwrap_or_default();
         let tokenizer = calls
             .all()
             .rev()
             .map(|call| calls.keys(call).whole("model_max_length"))
             .find(Fact::is_known)
             .unwrap_or_default();
-        facts.sequence = loader.or(cut).or(tokenizer);
+        facts.sequence = loader.or(cut).or(constant(calls)).or(tokenizer);
     }
 
     /// One `python` process, where no launcher is given: the script's own files may still name an engine.
-    pub fn alone(&self, calls: &Calls, facts: &mut Facts) {
+    pub fn alone(&self, facts: &mut Facts) {
         if facts.strategy.is_unsaid() {
             facts.strategy =
                 Fact::follows(DataParallel::None.into(), "a script without a launcher");
             facts.gpus =
                 std::mem::take(&mut facts.gpus).or_follows(1, "a script without a launcher");
         }
-        let _ = calls;
         facts.offload =
             std::mem::take(&mut facts.offload).or_follows(Offload::None, "nothing offloads");
     }
 
     fn version(&self, calls: &Calls, package: &str) -> Version {
-        let none: &[(String, String)] = &[];
-        let pins = none.iter().rev();
-        let _ = calls;
+        let pins = calls.module.pins.iter().rev();
         let mut own = pins.filter(|(name, _)| name == package);
         let (_, version) = own.next()?;
         let mut parts = version.split('.').map(|part| part.parse().ok());
@@ -354,6 +349,19 @@ impl<'a> Trainer<'a> {
         use std::mem::take;
         if self.class.trl && facts.trainer.value() != Some(&"unsloth") {
             self.trl_defaults(calls, facts);
+        }
+        if facts.trainer.value() == Some(&"unsloth") {
+            facts.compute = take(&mut facts.compute)
+                .or_default(Compute::Bf16Autocast, "Unsloth: bf16 where the GPU has it");
+        }
+        if facts.task.value() == Some(&Task::Seq2Seq) && !facts.sequence.is_known() {
+            let is_t5 = facts
+                .model
+                .value()
+                .is_some_and(|model| model.contains("t5"));
+            if is_t5 {
+                facts.sequence = Fact::default_of(512, "the tokenizer's limit for T5");
+            }
         }
         if facts.task.value() == Some(&Task::Contrastive) && facts.sequence.is_unsaid() {
             facts.sequence = Fact::default_of(512, "the encoder's own max_seq_length");
@@ -444,6 +452,35 @@ impl<'a> Trainer<'a> {
             facts.sequence = take(&mut facts.sequence).or_default(1024, "TRL's max_length");
         }
     }
+}
+
+/// A constant of the module that is named as a length: texts are cut by slices of it.
+fn constant(calls: &Calls) -> Fact<u64> {
+    const NAMES: &[&str] = &[
+        "max_length",
+        "max_seq_length",
+        "max_seq_len",
+        "max_len",
+        "cutoff_len",
+        "block_size",
+        "context_length",
+        "seq_length",
+        "seq_len",
+        "sequence_length",
+    ];
+    let length = |(name, value): &(String, Value)| {
+        let own = NAMES.contains(&name.to_ascii_lowercase().as_str());
+        match value {
+            Value::Int(value) if own => Some(Fact::read(u64::try_from(*value).ok()?, name.clone())),
+            _ => None,
+        }
+    };
+    calls
+        .module
+        .names
+        .iter()
+        .find_map(length)
+        .unwrap_or_default()
 }
 
 /// What Unsloth's loader decides.
