@@ -9,7 +9,15 @@ struct Folder(std::path::PathBuf);
 impl Beside for Folder {
     fn text(&self, path: &str) -> Option<String> {
         let last = std::path::Path::new(path).file_name()?;
-        std::fs::read_to_string(self.0.join(last)).ok()
+        if let Ok(text) = std::fs::read_to_string(self.0.join(last)) {
+            return Some(text);
+        }
+        // A repository's files in one folder, with `__` for `/`.
+        let wanted = format!("__{}", path.trim_start_matches("./").replace('/', "__"));
+        let entries = std::fs::read_dir(&self.0).ok()?;
+        let mut paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let found = paths.find(|path| path.to_string_lossy().ends_with(&wanted))?;
+        std::fs::read_to_string(found).ok()
     }
 }
 

@@ -11,7 +11,7 @@ use super::flags;
 use super::keys;
 use super::parts;
 use super::program::{Form, Source};
-use super::programs::PROGRAMS;
+use super::programs::{LAST, PROGRAMS};
 use super::sentence;
 
 /// The form of a text, by its name and else by its content.
@@ -170,45 +170,54 @@ fn of_programs(source: &Source) -> Option<Facts> {
 /// A script's run: that of the first of its commands that a program knows.
 fn script(file: &File, beside: &dyn Beside) -> Facts {
     let script = shell::evaluate(&file.text, beside);
-    let written = Written {
-        script: &script,
-        beside,
+    let launched = run(file, &script, beside);
+    if launched.refused.is_none() {
+        return launched;
+    }
+    // One that only keeps its command in variables, for others to run.
+    match kept(&script) {
+        Some(command) => run(file, &shell::evaluate(&command, beside), beside),
+        None => launched,
+    }
+}
+
+fn run(file: &File, script: &shell::Script, beside: &dyn Beside) -> Facts {
+    let written = Written { script, beside };
+    let launches: Vec<shell::Launch> = joined(&script.commands)
+        .iter()
+        .filter_map(|command| shell::launch(command, script, &written))
+        .collect();
+    let source = |launch: &shell::Launch| Source {
+        name: &file.name,
+        text: &file.text,
+        form: Form::Command {
+            flags: flags::keys(launch),
+            launch: launch.clone(),
+        },
+        beside: &written,
     };
-    let mut first = None;
-    for command in &joined(&script.commands) {
-        let Some(launch) = shell::launch(command, &script, &written) else {
-            continue;
-        };
-        let source = Source {
-            name: &file.name,
-            text: &file.text,
-            form: Form::Command {
-                flags: flags::keys(&launch),
-                launch: launch.clone(),
-            },
-            beside: &written,
-        };
-        if let Some(facts) = of_programs(&source) {
+    for launch in &launches {
+        if let Some(facts) = of_programs(&source(launch)) {
             return facts;
         }
-        let own = written.text(&launch.program.text).map(|text| File {
-            name: launch.program.text.clone(),
+        let path = &launch.program.text;
+        let own = written.text(path).filter(|_| path.ends_with(".py"));
+        let Some(text) = own else { continue };
+        let own = File {
+            name: path.clone(),
             text,
-        });
-        if let Some(own) = own.filter(|own| own.name.ends_with(".py")) {
-            let arguments: Vec<String> = launch
-                .arguments
-                .iter()
-                .map(|word| word.text.clone())
-                .collect();
-            let facts = module(&own, &arguments, Some(launch), &written);
-            if facts.refused.is_none() {
-                return facts;
-            }
-            first.get_or_insert(facts);
+        };
+        let words = launch.arguments.iter();
+        let arguments: Vec<String> = words.map(|word| word.text.clone()).collect();
+        let facts = module(&own, &arguments, Some(launch.clone()), &written);
+        if facts.refused.is_none() {
+            return facts;
         }
     }
-    first.unwrap_or_else(|| Facts::refuse("none of its commands trains with a known program"))
+    let last = launches
+        .iter()
+        .find_map(|launch| (LAST.read)(&source(launch)));
+    last.unwrap_or_else(|| Facts::refuse("none of its commands trains with a known program"))
 }
 
 /// No program is called `--flag`: such a line goes on from the one before it, whose `\\` was lost on the way to a document.
@@ -223,6 +232,19 @@ fn joined(commands: &[shell::Command]) -> Vec<shell::Command> {
         }
     }
     all
+}
+
+/// The command that a script's variables hold: one that begins with a launcher, and those that are its arguments.
+fn kept(script: &shell::Script) -> Option<String> {
+    const LAUNCHERS: &[&str] = &["torchrun", "accelerate", "deepspeed", "python"];
+    let values = || script.variables.values().map(|word| word.text.trim());
+    let is_launcher = |text: &&str| {
+        let first = text.split_whitespace().next().unwrap_or_default();
+        LAUNCHERS.contains(&first) && text.contains(' ')
+    };
+    let launcher = values().find(is_launcher)?;
+    let arguments: Vec<&str> = values().filter(|text| text.starts_with("--")).collect();
+    Some(format!("{launcher} {}", arguments.join(" ")))
 }
 
 fn module(

@@ -87,7 +87,27 @@ impl Beside for Folder {
         let roots = self.0.ancestors().take(4);
         let near = roots.map(|root| root.join(relative));
         let mut all = near.chain([self.0.join(last)]);
-        let found = all.find(|path| path.is_file())?;
+        let found = all
+            .find(|path| path.is_file())
+            .or_else(|| self.flattened(path))?;
         what::text(found.to_str()?).ok()
+    }
+}
+
+impl Folder {
+    /// A file whose name is its path with `__` for `/`, as where a repository's files were put into one folder.
+    fn flattened(&self, path: &str) -> Option<PathBuf> {
+        let wanted = path.trim_start_matches("./").replace('/', "__");
+        let entries = std::fs::read_dir(&self.0).ok()?;
+        let ends = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| name.ends_with(&format!("__{wanted}")))
+        };
+        let mut found: Vec<PathBuf> = entries
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(ends)
+            .collect();
+        found.sort();
+        found.into_iter().next()
     }
 }

@@ -18,6 +18,7 @@ mod litgpt;
 mod llamafactory;
 mod llm_foundry;
 mod mmengine;
+mod ms_swift;
 mod nanotron;
 mod nemo_rl;
 mod olmo;
@@ -30,7 +31,9 @@ mod skyrl;
 #[cfg(test)]
 mod testing;
 mod tokenizers;
+mod torch_loop;
 mod ultralytics;
+mod unknown_script;
 mod verl;
 mod xtuner;
 
@@ -50,6 +53,7 @@ pub const PROGRAMS: &[Program] = &[
     mmengine::PROGRAM,
     axolotl::PROGRAM,
     llamafactory::PROGRAM,
+    ms_swift::PROGRAM,
     open_instruct::PROGRAM,
     openrlhf::PROGRAM,
     skyrl::PROGRAM,
@@ -65,4 +69,8 @@ pub const PROGRAMS: &[Program] = &[
     levanter::PROGRAM,
     // Whatever has the arguments of transformers' `Trainer`.
     hf::PROGRAM,
+    torch_loop::PROGRAM,
 ];
+
+/// What is asked about a script that none of them knows and that is not here.
+pub const LAST: Program = unknown_script::PROGRAM;

@@ -1,7 +1,7 @@
 //! Programs on transformers' `Trainer` and TRL: their YAML, their scripts' flags, and Python that builds them.
 
 pub mod adapters;
-mod arguments;
+pub mod arguments;
 mod known;
 pub mod precision;
 pub mod python;

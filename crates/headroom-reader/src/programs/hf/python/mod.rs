@@ -1,11 +1,11 @@
 //! Python that builds a trainer of transformers, TRL or Unsloth.
 
-mod adapter;
+pub mod adapter;
 mod calls;
-mod model;
+pub mod model;
 mod trainer;
 
-pub use calls::Calls;
+pub use calls::{Calls, argument, last};
 
 use crate::facts::Facts;
 use crate::program::Source;
