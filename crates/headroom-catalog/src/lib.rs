@@ -26,8 +26,8 @@ pub use lookup::{gpu_named, gpus_near};
 pub use method::{Method, MethodKind, Multiplier, method, methods};
 pub use model::{ModelCategory, ModelEntry, model, models};
 pub use names::{
-    ModelName, Storage, begins_a_name, model_name, model_named, model_spoken, model_written,
-    models_by_use, models_near, usage_rank,
+    Meant, ModelName, Storage, begins_a_name, leaves_network, model_name, model_named,
+    model_spoken, model_written, models_by_use, models_near, usage_rank,
 };
 pub use overhead::{
     NamedOverhead, Overhead, Process, cublas_workspace, cuda_context, desktop, libraries, nccl,

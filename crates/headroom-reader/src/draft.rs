@@ -1,5 +1,6 @@
 //! Facts as a draft of a scenario: each mapped to its settings in one place, whatever the program.
 
+use headroom_catalog::{Class, Gpu, Vendor, gpus};
 use headroom_scenario::resolve::Origin;
 use headroom_scenario::{Draft, settings};
 
@@ -85,6 +86,8 @@ impl Writer {
     fn machine(&mut self, facts: &Facts) {
         if let Fact::Known { value, origin } = &facts.gpu {
             self.set("hardware.gpu", value, origin);
+        } else if let Fact::Known { value, origin } = &facts.card_gib {
+            self.unnamed_card(*value, origin);
         }
         self.whole("hardware.gpus", &facts.gpus);
         self.whole("hardware.nodes", &facts.nodes);
@@ -107,6 +110,25 @@ impl Writer {
         {
             self.set("stack.trainer", id, origin);
         }
+    }
+
+    /// A card of which the memory alone is said: what the least of consumers' cards with as much shows.
+    fn unnamed_card(&mut self, gib: u64, origin: &fact::Origin) {
+        let same = gpus()
+            .iter()
+            .filter(|gpu| u64::from(gpu.memory.marketing_gb) == gib);
+        let cuda = same.filter(|gpu| gpu.vendor == Vendor::Nvidia);
+        let shown = |gpu: &Gpu| gpu.memory.torch_total.get().map(|mib| mib as u64);
+        let consumer = cuda
+            .clone()
+            .filter(|gpu| gpu.class == Class::Consumer)
+            .filter_map(shown)
+            .min();
+        let mib = consumer
+            .or_else(|| cuda.filter_map(shown).min())
+            .unwrap_or(gib * 1000);
+        self.set("hardware.gpu", format!("{gib} GB"), origin);
+        self.set("hardware.memory_mib", mib.to_string(), origin);
     }
 
     fn batch(&mut self, facts: &Facts) {
@@ -256,6 +278,17 @@ impl Writer {
                 None => self.leave(format!("optimizer: {value}")),
             }
         }
+        let mut switch = |path, fact: &Fact<bool>| {
+            if let Fact::Known { value, origin } = fact {
+                self.set(path, if *value { "on" } else { "off" }, origin);
+            }
+        };
+        switch(
+            "training.optimizer_in_backward",
+            &facts.optimizer_in_backward,
+        );
+        switch("training.ema", &facts.ema);
+        switch("parallel.sequence_parallel", &facts.sequence_parallel);
         if let Fact::Known { value, origin } = &facts.checkpointing {
             let kind = match value {
                 Checkpointing::Off => "none",

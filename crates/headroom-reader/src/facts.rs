@@ -48,6 +48,12 @@ pub struct Facts {
     pub trained: Fact<Trained>,
     /// In the program's own word, such as `adamw_bnb_8bit`.
     pub optimizer: Fact<String>,
+    /// Whether each weight is updated as soon as its gradient is there.
+    pub optimizer_in_backward: Fact<bool>,
+    /// Whether a moving average of the weights is kept.
+    pub ema: Fact<bool>,
+    /// Beside tensor parallelism.
+    pub sequence_parallel: Fact<bool>,
     pub checkpointing: Fact<Checkpointing>,
     pub attention: Fact<Attention>,
     pub liger: Fact<bool>,
@@ -165,6 +171,9 @@ impl Facts {
             targets,
             trained,
             optimizer,
+            optimizer_in_backward,
+            ema,
+            sequence_parallel,
             checkpointing,
             attention,
             liger,

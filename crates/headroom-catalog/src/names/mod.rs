@@ -29,7 +29,8 @@ pub struct ModelName {
 
 /// An entry by a name's claim to it.
 #[derive(Clone, Copy, Debug)]
-enum Meant {
+pub enum Meant {
+    /// Its very network.
     Same(&'static ModelEntry),
     /// Another network, whose name is like the entry's.
     Near(&'static ModelEntry),
@@ -106,13 +107,15 @@ pub fn model_spoken(text: &str) -> Option<&'static ModelEntry> {
         .find_map(|words| index::spoken(&joined(words)))
 }
 
-/// The entry that a name means to the letter, or less the words that leave a network as it is: nothing that merely begins so. It costs
-/// little, for those who try many texts.
-pub fn model_written(text: &str) -> Option<&'static ModelEntry> {
-    match Read::of(text, "").whole()? {
-        Meant::Same(entry) => Some(entry),
-        Meant::Near(_) => None,
-    }
+/// The entry that a name means to the letter, or less words of tuning: nothing that merely begins so, no date or length left out. It
+/// costs little, for those who try many texts.
+pub fn model_written(text: &str) -> Option<Meant> {
+    Read::of(text, "").whole(1)
+}
+
+/// Whether a word of a name leaves the network as it is: tuning, a format, a release.
+pub fn leaves_network(word: &str) -> bool {
+    is_tuning(word) || words::is_format(word)
 }
 
 /// Whether some name of a model begins with a word.
@@ -176,8 +179,8 @@ impl Read {
         }
     }
 
-    fn whole(&self) -> Option<Meant> {
-        (0..=LEVELS).find_map(|level| {
+    fn whole(&self, levels: u8) -> Option<Meant> {
+        (0..=levels).find_map(|level| {
             self.readings.iter().find_map(|words| {
                 let words: Vec<&str> = kept(words, level)
                     .into_iter()
@@ -189,7 +192,7 @@ impl Read {
     }
 
     fn meant(&self) -> Option<Meant> {
-        self.whole()
+        self.whole(LEVELS)
             .or_else(|| self.readings.iter().find_map(|words| begins(words)))
     }
 }

@@ -223,13 +223,8 @@ fn split(text: &str) -> Vec<Atom> {
             }
             Kind::Times => at += 1,
             Kind::Other(other) => {
-                gap = if gap == Gap::Glued {
-                    other
-                } else if other > gap {
-                    other
-                } else {
-                    gap
-                };
+                // `Glued` is the least.
+                gap = if other > gap { other } else { gap };
                 at += 1;
                 continue;
             }

@@ -90,7 +90,6 @@ fn of_id(id: &'static str, gb: u64) -> Known {
     match id {
         "titan-rtx-24gb" => core.push("rtx".into()),
         "radeon-pro-w7900-48gb" => core.retain(|word| word != "pro"),
-        "rtx-4090-d-24gb" => {}
         _ => {}
     }
     Known {
@@ -181,22 +180,19 @@ const FIRST: &[&str] = &[
     "p100-pcie-16gb",
 ];
 
-/// Machines of clouds by name: the card and how many of it.
-const MACHINES: &[(&[&str], &str, u64)] = &[
-    (&["p", "4", "de"], "a100-sxm4-80gb", 8),
-    (&["p", "4", "d"], "a100-sxm4-40gb", 8),
-    (&["p", "5", "en"], "h200-sxm-141gb", 8),
-    (&["p", "5", "e"], "h200-sxm-141gb", 8),
-    (&["p", "5", "48", "xlarge"], "h100-sxm5-80gb", 8),
-    (&["p", "5.48", "xlarge"], "h100-sxm5-80gb", 8),
-    (&["p", "3.2", "xlarge"], "v100-sxm2-16gb", 1),
-    (&["p", "3.8", "xlarge"], "v100-sxm2-16gb", 4),
-    (&["p", "3.16", "xlarge"], "v100-sxm2-16gb", 8),
-    (&["p", "3", "dn"], "v100-sxm2-32gb", 8),
-    (&["g", "4", "dn"], "t4-16gb", 0),
-    (&["g", "5"], "a10g-24gb", 0),
-    (&["g", "6", "e"], "l40s-48gb", 0),
-    (&["g", "6"], "l4-24gb", 0),
+/// Machines of clouds by the beginning of their names: the card and, if every size has as many, the number.
+const MACHINES: &[(&str, &str, u64)] = &[
+    ("p4de", "a100-sxm4-80gb", 8),
+    ("p4d", "a100-sxm4-40gb", 8),
+    ("p5en", "h200-sxm-141gb", 8),
+    ("p5e", "h200-sxm-141gb", 8),
+    ("p5", "h100-sxm5-80gb", 8),
+    ("p3dn", "v100-sxm2-32gb", 8),
+    ("p3", "v100-sxm2-16gb", 0),
+    ("g4dn", "t4-16gb", 0),
+    ("g5", "a10g-24gb", 0),
+    ("g6e", "l40s-48gb", 0),
+    ("g6", "l4-24gb", 0),
 ];
 
 /// Cards that people have and the catalogue has not.
@@ -271,6 +267,19 @@ pub(super) fn read(sentence: &mut Sentence) -> Cards {
             }
         }
         sentence.use_up(span.clone());
+        // `v5e-8`
+        if found.id.starts_with("tpu-") && cards.count.is_none() && sentence.gap(end) == Gap::Joined
+        {
+            if let Some(chips) = sentence
+                .get(end)
+                .filter(|atom| !atom.used)
+                .and_then(super::atoms::Atom::whole)
+            {
+                cards.at = end;
+                cards.count = Some((chips, sentence.words(end..end + 1)));
+                sentence.use_up(end..end + 1);
+            }
+        }
         cards.several |= plural;
         cards.card.get_or_insert(Card {
             id: found.id,
@@ -285,7 +294,17 @@ pub(super) fn read(sentence: &mut Sentence) -> Cards {
                 (0..sentence.atoms.len()).find_map(|at| Some((at, sentence.phrase(at, words)?)));
             if let Some((at, end)) = found {
                 let (count, span) = count(sentence, at, end);
+                let mut end = end;
+                while sentence.free(end).is_some_and(|word| {
+                    matches!(
+                        word,
+                        "orin" | "nano" | "agx" | "xavier" | "nx" | "thor" | "super"
+                    )
+                }) {
+                    end += 1;
+                }
                 cards.unknown = Some(sentence.words(at..end));
+                sentence.use_up(at..end);
                 if let Some(count) = count {
                     cards
                         .count
@@ -300,37 +319,33 @@ pub(super) fn read(sentence: &mut Sentence) -> Cards {
     cards
 }
 
+/// `g5.12xlarge`: the card, how many of it, and the atom behind.
 fn machine(sentence: &Sentence, at: usize) -> Option<(&'static str, u64, usize)> {
-    if sentence.gap(at) == Gap::Glued {
+    let start = sentence
+        .get(at)
+        .filter(|atom| !atom.used && atom.gap >= Gap::Space)?
+        .start;
+    let rest = sentence.text.get(start..)?;
+    let word = rest
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '.')
+        .next()?
+        .trim_end_matches('.')
+        .to_ascii_lowercase();
+    let (family, size) = word.split_once('.').unwrap_or((&word, ""));
+    let (_, id, count) = MACHINES.iter().find(|(known, ..)| *known == family)?;
+    // `p4d` and `p5en` are names enough, `g5` is not.
+    if !size.ends_with("xlarge") && (family.len() < 3 || !size.is_empty()) {
         return None;
     }
-    let (words, id, count) = MACHINES.iter().find(|(words, ..)| {
-        let glued = (1..words.len()).all(|offset| sentence.gap(at + offset) <= Gap::Joined);
-        glued && sentence.phrase(at, words).is_some()
-    })?;
-    let mut end = at + words.len();
-    let mut count = *count;
-    // `.12xlarge`
-    let size = |at: usize| sentence.gap(at) <= Gap::Joined;
-    let mut sized = sentence
-        .get(end.saturating_sub(1))
-        .is_some_and(|atom| atom.text == "xlarge");
-    while size(end) && end < at + 8 && sentence.free(end).is_some() {
-        if sentence.is(end, "xlarge") {
-            sized = true;
-            let whole = sentence.get(end - 1).and_then(super::atoms::Atom::whole);
-            if count == 0 {
-                count = match whole {
-                    Some(12 | 24) => 4,
-                    Some(48) => 8,
-                    _ => 1,
-                };
-            }
-        }
-        end += 1;
-    }
-    // `p4d` and `p5en` are names enough, `g5` is not.
-    (sized || count > 0 && words.len() >= 3).then_some((*id, count, end))
+    let count = match (count, size, family) {
+        (0, "16xlarge", "p3") | (0, "48xlarge", _) => 8,
+        (0, "8xlarge", "p3") | (0, "12xlarge" | "24xlarge", _) => 4,
+        (0, ..) => 1,
+        (count, ..) => *count,
+    };
+    let end = start + word.len();
+    let behind = sentence.atoms.iter().position(|atom| atom.start >= end);
+    Some((id, count, behind.unwrap_or(sentence.atoms.len())))
 }
 
 /// The card that is named from here on, with the words of its variant and memory.
@@ -383,7 +398,7 @@ fn card(sentence: &Sentence, at: usize) -> Option<Found> {
                 end = stop;
                 best = ids
                     .iter()
-                    .filter_map(|id| known().iter().find(|card| card.id == *id))
+                    .flat_map(|id| known().iter().filter(|card| is_of(card.id, id)))
                     .collect();
                 usual = ids.len() > 1;
             }
@@ -429,8 +444,7 @@ fn card(sentence: &Sentence, at: usize) -> Option<Found> {
         } else if matches!(
             word,
             "gpu" | "blackwell" | "workstation" | "edition" | "generation"
-        ) && best.len() >= 1
-            && word != "gpu"
+        ) && word != "gpu"
         {
             end += 1;
         } else if let Some((value, stop)) =
@@ -471,7 +485,8 @@ fn card(sentence: &Sentence, at: usize) -> Option<Found> {
             "pcie" => 2,
             _ => 3,
         };
-        (!first, plain, card.gb)
+        let far = gb.map_or(0, |gb| card.gb.abs_diff(gb));
+        (far, !first, plain, card.gb)
     };
     let chosen = if usual && gb.is_none() && variant.is_empty() {
         left.first().copied()
@@ -485,6 +500,13 @@ fn card(sentence: &Sentence, at: usize) -> Option<Found> {
         start: at,
         end,
         usual: open || usual && left.len() > 1,
+    })
+}
+
+/// Whether an id is that one, or that one with its memory.
+fn is_of(id: &str, wanted: &str) -> bool {
+    id.strip_prefix(wanted).is_some_and(|rest| {
+        rest.is_empty() || rest.starts_with('-') && rest.ends_with("gb") && !rest.contains("laptop")
     })
 }
 
@@ -535,9 +557,7 @@ fn core_of(sentence: &Sentence, at: usize, words: &[&str], made: bool) -> Option
         );
     let before = sentence.gap(at) == Gap::Glued
         && sentence.get(at.wrapping_sub(1)).is_some_and(|atom| {
-            atom.text != "x"
-                && !MAKERS.contains(&atom.text.as_str())
-                && !atom.text.ends_with(|c: char| c == 'x')
+            atom.text != "x" && !MAKERS.contains(&atom.text.as_str()) && !atom.text.ends_with('x')
         });
     (!more && !before).then_some(end)
 }
@@ -594,6 +614,7 @@ fn count(sentence: &Sentence, start: usize, end: usize) -> (Option<u64>, std::op
     // `4 A100s`, `dual 3090`; a number that is none of another word's.
     if let Some((at, count)) = start.checked_sub(1).and_then(|at| Some((at, whole(at)?))) {
         let few = count <= 64
+            || count % 8 == 0 && is_cluster(sentence)
             || sentence.is(end.wrapping_sub(1), "s")
             || sentence
                 .get(end.wrapping_sub(1))
@@ -604,6 +625,28 @@ fn count(sentence: &Sentence, start: usize, end: usize) -> (Option<u64>, std::op
         }
     }
     (None, start..end)
+}
+
+/// Whether a sentence speaks of a job that needs hundreds of cards: a number before a card is a length otherwise.
+fn is_cluster(sentence: &Sentence) -> bool {
+    const WORDS: &[&str] = &[
+        "tp",
+        "pp",
+        "fsdp",
+        "zero",
+        "hsdp",
+        "megatron",
+        "nodes",
+        "deepspeed",
+        "ddp",
+        "cluster",
+        "tensor",
+        "pipeline",
+    ];
+    sentence
+        .atoms
+        .iter()
+        .any(|atom| WORDS.contains(&atom.text.as_str()))
 }
 
 /// Whether the number is that of a label before it: `batch 64 4070`, `r 16 3090`.
@@ -654,8 +697,16 @@ fn takes_number(sentence: &Sentence, at: usize) -> bool {
         "qlora",
         "dora",
     ];
+    // `lora 2 A100` counts cards, `lora 64 4090` is a rank.
+    let few = sentence
+        .get(at)
+        .and_then(super::atoms::Atom::whole)
+        .is_some_and(|count| count <= 8);
     let before = at.checked_sub(1).and_then(|at| sentence.get(at));
-    before.is_some_and(|atom| LABELS.contains(&atom.text.as_str()) && sentence.gap(at) < Gap::Break)
+    before.is_some_and(|atom| {
+        let adapter = matches!(atom.text.as_str(), "lora" | "qlora" | "dora");
+        LABELS.contains(&atom.text.as_str()) && sentence.gap(at) < Gap::Break && !(adapter && few)
+    })
 }
 
 /// Whether a number has a unit of its own.

@@ -29,6 +29,12 @@ pub(super) fn facts(model: Option<Model>, cards: Cards, said: Said) -> Facts {
         let entry = found.named.catalogue.and_then(headroom_catalog::model);
         entry.is_some_and(|entry| entry.category == ModelCategory::Diffusion)
     });
+    let vision = model.as_ref().is_some_and(|found| {
+        let entry = found.named.catalogue.and_then(headroom_catalog::model);
+        entry.is_some_and(|entry| {
+            entry.category == ModelCategory::Vision && !entry.id.starts_with("mae")
+        })
+    });
     let stored = model.as_ref().and_then(|found| found.named.weights);
     named(&mut facts, model);
     machine(&mut facts, &cards, &said);
@@ -36,6 +42,28 @@ pub(super) fn facts(model: Option<Model>, cards: Cards, said: Said) -> Facts {
     method(&mut facts, &said, stored);
     strategy(&mut facts, &said);
     sizes(&mut facts, &said);
+    if diffusion && facts.compute.value() == Some(&Compute::Bf16Fp8) && facts.weights.is_unsaid() {
+        // What programs for images call fp8 is how the frozen network is stored.
+        facts.weights = std::mem::take(&mut facts.compute).map(|_| Weights::Fp8);
+    }
+    if vision && facts.task.value() == Some(&Task::Pretraining) {
+        // From scratch, but on labels unless more is said.
+        let words = facts
+            .task
+            .origin()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        let other = said.phrases.iter().find_map(|(say, words)| match say {
+            Say::Task(task) if *task != Task::Pretraining => Some((*task, words.clone())),
+            _ => None,
+        });
+        facts.task = match other {
+            Some((task, words)) => Fact::read(task, words),
+            None => Fact::Unsaid,
+        };
+        facts.adapter = Fact::follows(None, words.clone());
+        facts.trained = Fact::follows(Trained::All, words);
+    }
     if diffusion {
         facts.task = std::mem::take(&mut facts.task).or_follows(Task::Diffusion, "the model");
     }
@@ -71,6 +99,13 @@ fn machine(facts: &mut Facts, cards: &Cards, said: &Said) {
         };
     } else if let Some(unknown) = &cards.unknown {
         facts.gpu = Fact::Unknown(format!("`{unknown}` is no card of the catalogue"));
+    }
+    let colab = said
+        .phrases
+        .iter()
+        .any(|(say, _)| matches!(say, Say::Colab));
+    if facts.gpu.is_unsaid() && cards.gib.is_none() && colab {
+        facts.gpu = Fact::follows("t4-16gb", "Colab's free GPU");
     }
     if let Some((gib, words)) = &cards.gib {
         let own = cards
@@ -119,6 +154,8 @@ fn machine(facts: &mut Facts, cards: &Cards, said: &Said) {
             count
         };
         facts.gpus = Fact::read(count, words);
+    } else if let Some((_, words)) = said.phrases.iter().find(|(say, _)| matches!(say, Say::Dgx)) {
+        facts.gpus = Fact::follows(8, format!("a {words} has eight"));
     }
 }
 
@@ -138,6 +175,9 @@ fn each(facts: &mut Facts, said: &Said) {
             Say::Checkpointing(checkpointing) => first!(checkpointing, checkpointing),
             Say::Attention(attention) => first!(attention, attention),
             Say::Liger => first!(liger, true),
+            Say::Ema => first!(ema, true),
+            Say::SequenceParallel => first!(sequence_parallel, true),
+            Say::InBackward => first!(optimizer_in_backward, true),
             Say::Compile => first!(compile, true),
             Say::Packing => first!(packing, true),
             Say::Denied(Switch::Liger) => first!(liger, false),
@@ -267,6 +307,24 @@ fn strategy(facts: &mut Facts, said: &Said) {
         cp,
         ep,
     };
+    let infinity = said.phrases.iter().any(|(say, words)| {
+        matches!(say, Say::Offload(_)) && words.eq_ignore_ascii_case("infinity")
+    });
+    let copies = said
+        .numbers
+        .get(Number::Data)
+        .map_or(1, |(copies, _)| copies);
+    if facts.gpus.is_unsaid() && (split || copies > 1) {
+        let all = [tp, pp, cp, copies]
+            .iter()
+            .fold(1u64, |all, size| all.saturating_mul(*size));
+        facts.gpus = Fact::follows(all, "its parallel sizes");
+    }
+    let data = if infinity {
+        Some((DataParallel::Zero3, "ZeRO-Infinity".to_string()))
+    } else {
+        data
+    };
     facts.strategy = match (data, deepspeed) {
         (Some((DataParallel::Fsdp, words)), _) => Fact::follows(
             of(DataParallel::Fsdp2),
@@ -359,11 +417,16 @@ fn one_gpu(facts: &mut Facts, cards: &Cards) {
         Fact::Unknown(_) => true,
         Fact::Unsaid => false,
     };
-    let named = cards.card.is_some() || cards.gib.is_some();
+    let named = facts.gpu.is_known() || cards.gib.is_some();
     let asked = facts.wanted == Some(Wanted::Cards);
+    // One card with an offload is what offloading is for.
+    let offloaded = facts
+        .offload
+        .value()
+        .is_some_and(|offload| *offload != Offload::None);
     if facts.gpus.is_unsaid()
         && named
-        && !shared
+        && (!shared || offloaded)
         && !cards.several
         && !asked
         && facts.nodes.is_unsaid()

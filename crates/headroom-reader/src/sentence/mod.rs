@@ -10,10 +10,11 @@ mod models;
 mod numbers;
 mod vocabulary;
 
+use super::fact::Fact;
 use super::facts::Facts;
 use atoms::Sentence;
 use numbers::Numbers;
-use vocabulary::{STOP, Say, is_known, nearest, phrases};
+use vocabulary::{Say, is_known, is_stop, nearest, phrases};
 
 /// What a sentence says; words that were not understood are in `unread`.
 pub fn read(text: &str) -> Facts {
@@ -21,10 +22,18 @@ pub fn read(text: &str) -> Facts {
     let model = models::read(&mut sentence);
     let cards = cards::read(&mut sentence);
     let mut said = said(&mut sentence);
+    let size = if model.is_none() {
+        models::size_alone(&mut sentence)
+    } else {
+        None
+    };
     let image = model.as_ref().is_some_and(conclude::is_image);
     numbers::left_over(&mut sentence, &mut said.numbers, image);
-    let unread = sentence.left(|word| STOP.contains(&word));
+    let unread = sentence.left(is_stop);
     let mut facts = conclude::facts(model, cards, said);
+    if let Some(size) = size {
+        facts.model = Fact::Unknown(format!("`{size}` is a size of many models"));
+    }
     facts.unread = unread;
     facts
 }
@@ -39,6 +48,7 @@ struct Said {
 fn said(sentence: &mut Sentence) -> Said {
     let mut said = Said::default();
     let mut labels = Vec::new();
+    let mut adapters = Vec::new();
     for (words, say) in phrases() {
         let mut at = 0;
         while at < sentence.atoms.len() {
@@ -64,6 +74,9 @@ fn said(sentence: &mut Sentence) -> Said {
                     }
                 }
                 _ => {
+                    if matches!(say, Say::Adapter(_)) {
+                        adapters.push(at..end);
+                    }
                     let words = sentence.words(at..end);
                     let denied = at.checked_sub(1).is_some_and(|before| {
                         let not = sentence.is(before, "no")
@@ -83,6 +96,7 @@ fn said(sentence: &mut Sentence) -> Said {
     }
     labels.sort_by_key(|(range, _)| range.start);
     numbers::assign(sentence, &labels, &mut said.numbers);
+    numbers::rank_behind(sentence, &adapters, &mut said.numbers);
     said
 }
 

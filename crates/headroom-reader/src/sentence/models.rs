@@ -1,6 +1,8 @@
 //! The model: an id, a name, or what people say for one, possibly with its size elsewhere.
 
-use headroom_catalog::{ModelEntry, begins_a_name, model_spoken, model_written};
+use headroom_catalog::{
+    Meant, ModelCategory, ModelEntry, begins_a_name, leaves_network, model_spoken, model_written,
+};
 
 use super::atoms::{Gap, Sentence};
 use crate::names::{Named, named};
@@ -61,46 +63,55 @@ const OTHERS: &[&str] = &[
     "nano",
     "scout",
     "maverick",
+    "coder",
+    "code",
 ];
 
-/// Words that end a name: methods and tasks.
-const ENDS: &[&str] = &[
-    "lora",
-    "qlora",
-    "dora",
-    "sft",
-    "dpo",
-    "grpo",
-    "ppo",
-    "kto",
-    "orpo",
-    "full",
-    "fft",
-    "ft",
-    "rm",
-    "rl",
-    "rlhf",
-    "pt",
-    "finetune",
-    "finetuned",
-    "finetuning",
-    "best",
-    "step",
-    "original",
-    "simpo",
-    "cpo",
-    "rloo",
-    "reward",
-    "bf16",
-    "tuned",
-    "merged",
-    "in",
-    "inst",
+/// Series of derivatives, most with tokens of their own.
+const DERIVATIVES: &[&str] = &[
+    "hermes",
+    "openhermes",
+    "dolphin",
+    "tulu",
+    "nemotron",
+    "minitron",
+    "openchat",
+    "starling",
+    "swallow",
+    "elyza",
+    "sauerkraut",
+    "orca",
+    "openorca",
+    "wizard",
+    "wizardlm",
+    "nous",
+    "alpaca",
+    "chinese",
+    "korean",
+    "japanese",
+    "solar",
+    "hunyuan",
+    "gte",
+];
+
+/// Words of tuning and format that belong to a name behind a space, too.
+const PARTS: &[&str] = &[
+    "instruct",
+    "chat",
+    "it",
+    "hf",
+    "meta",
+    "thinking",
+    "reasoning",
+    "deduped",
+    "abliterated",
+    "uncensored",
+    "preview",
 ];
 
 pub(super) fn read(sentence: &mut Sentence) -> Option<Model> {
     let found = id(sentence)
-        .or_else(|| name(sentence))
+        .or_else(|| sized(sentence, name(sentence)))
         .or_else(|| apart(sentence))
         .or_else(|| unknown(sentence));
     let (mut model, ranges) = found?;
@@ -174,100 +185,206 @@ fn id(sentence: &Sentence) -> Option<Found> {
     None
 }
 
+/// A run of atoms that is a name.
+#[derive(Clone, Copy, Debug)]
+struct Match {
+    start: usize,
+    end: usize,
+    meant: Meant,
+    usual: bool,
+}
+
 /// The longest run of atoms that is a model's name.
 fn name(sentence: &Sentence) -> Option<Found> {
-    let mut best: Option<(usize, usize, &'static ModelEntry, bool)> = None;
+    let found = longest(sentence)?;
+    let Match {
+        start, end, usual, ..
+    } = found;
+    let end = word_end(sentence, end);
+    let said = sentence.words(start..end);
+    let whole = named(&said);
+    let other = derivative(sentence, start);
+    let entry = match found.meant {
+        Meant::Same(entry) if other.is_none() && !goes_on(sentence, &found, entry) => entry,
+        // Another network whose name is like the entry's.
+        Meant::Same(entry) | Meant::Near(entry) => {
+            let start = other.unwrap_or(start);
+            let end = if goes_on(sentence, &found, entry) {
+                (end + 1).max(found.end + 1)
+            } else {
+                end
+            };
+            let said = sentence.words(start..end);
+            let whole = Named {
+                catalogue: None,
+                near: vec![entry.id],
+                ..whole
+            };
+            return Some(unlisted(said, whole, start..end));
+        }
+    };
+    let own = Named {
+        catalogue: Some(entry.id),
+        near: Vec::new(),
+        ..whole.clone()
+    };
+    // A name that goes on is the whole name's: what `Llama-3.1-8B-Vision` is, `Llama-3.1-8B` is not.
+    let (name, named, usual) = if end == found.end {
+        (entry.id.to_string(), own, usual)
+    } else if let Some(id) = whole.catalogue {
+        (id.to_string(), whole, false)
+    } else {
+        let tail = sentence.words(found.end..end);
+        let harmless = tail.bytes().all(|byte| byte.is_ascii_digit())
+            || whole.weights.is_some()
+            || whole.refused.is_some();
+        if !harmless {
+            return Some(unlisted(said, whole, start..end));
+        }
+        (entry.id.to_string(), own, usual)
+    };
+    let model = Model {
+        said,
+        name,
+        usual,
+        named,
+    };
+    Some((model, vec![start..end]))
+}
+
+/// A size without a name, which is no model: `a 7B model`.
+pub(super) fn size_alone(sentence: &mut Sentence) -> Option<String> {
+    let found = (0..sentence.atoms.len()).find_map(|at| Some((at, parameters(sentence, at)?)));
+    let (at, end) = found?;
+    sentence.use_up(at..end);
+    Some(sentence.words(at..end))
+}
+
+fn unlisted(said: String, named: Named, range: std::ops::Range<usize>) -> Found {
+    let model = Model {
+        name: said.clone(),
+        said,
+        usual: false,
+        named,
+    };
+    (model, vec![range])
+}
+
+fn longest(sentence: &Sentence) -> Option<Match> {
+    let mut best: Option<Match> = None;
     for start in 0..sentence.atoms.len() {
         if !may_begin(sentence, start) {
             continue;
         }
         let limit = (start + LONGEST).min(sentence.atoms.len());
         for end in (start + 1..=limit).rev() {
-            if best
-                .as_ref()
-                .is_some_and(|(from, to, ..)| to - from >= end - start)
-            {
+            if best.is_some_and(|best| best.end - best.start >= end - start) {
                 break;
             }
             if !sentence.are_free(start..end) || !closed(sentence, start, end) {
                 continue;
             }
-            let Some((entry, usual)) = entry(&text(sentence, start, end)) else {
-                continue;
-            };
-            best = Some((start, end, entry, usual));
+            if let Some((meant, usual)) = meant(&text(sentence, start, end)) {
+                best = Some(Match {
+                    start,
+                    end,
+                    meant,
+                    usual,
+                });
+                break;
+            }
+        }
+    }
+    best
+}
+
+/// Where the rest of a name's word ends: `Llama-3.1-8B` goes on to `-Instruct-bnb-4bit`.
+fn word_end(sentence: &Sentence, end: usize) -> usize {
+    let mut stop = end;
+    while let Some(word) = sentence.free(stop) {
+        let inside = matches!(sentence.gap(stop), Gap::Joined | Gap::Glued | Gap::Equals);
+        let fp8 = word == "fp" && sentence.is(stop + 1, "8") && sentence.gap(stop) == Gap::Joined;
+        // `x8` is a count, `s` a plural.
+        let count = word == "x" && sentence.gap(stop) == Gap::Glued;
+        if !inside || count || is_end(word) && !fp8 {
             break;
         }
+        stop += if fp8 { 2 } else { 1 };
     }
-    let (start, end, entry, usual) = best?;
-    // The rest of the word belongs to the name, where the whole still is one: `Llama-3.1-8B-Instruct-bnb-4bit`.
-    let mut stop = end;
-    while stop < sentence.atoms.len()
-        && matches!(sentence.gap(stop), Gap::Joined | Gap::Glued | Gap::Equals)
-        && sentence.free(stop).is_some_and(|word| !is_end(word))
-    {
-        stop += 1;
-    }
-    let said = sentence.words(start..stop);
-    let whole = named(&said);
-    // A name that goes on is the whole name's: what `Llama-3.1-8B-Vision` is, `Llama-3.1-8B` is not.
-    let own = |weights, refused| Named {
-        catalogue: Some(entry.id),
-        weights,
-        refused,
-        near: Vec::new(),
-    };
-    let (name, named, usual, end) = if stop == end {
-        (
-            entry.id.to_string(),
-            own(whole.weights, whole.refused),
-            usual,
-            end,
-        )
-    } else if let Some(id) = whole.catalogue {
-        (id.to_string(), whole, false, stop)
-    } else {
-        let tail = sentence.words(end..stop);
-        let harmless = tail.bytes().all(|byte| byte.is_ascii_digit())
-            || whole.weights.is_some()
-            || whole.refused.is_some();
-        if harmless {
-            (
-                entry.id.to_string(),
-                own(whole.weights, whole.refused),
-                usual,
-                stop,
-            )
-        } else {
-            (said, whole, false, stop)
-        }
-    };
-    Some((
-        Model {
-            said: sentence.words(start..end),
-            name,
-            usual,
-            named,
-        },
-        vec![start..end],
-    ))
+    stop
 }
 
+/// Where the name of a derivative with a vocabulary of its own begins, if the words before say one: `openhermes 2.5 mistral 7b`.
+fn derivative(sentence: &Sentence, start: usize) -> Option<usize> {
+    (start.saturating_sub(4)..start).find(|at| {
+        let open = (at + 1..=start).all(|at| sentence.gap(at) < Gap::Break);
+        open && sentence
+            .free(*at)
+            .is_some_and(|word| DERIVATIVES.contains(&word))
+    })
+}
+
+/// Whether the word behind a name makes it another network's: `flux 2 dev`, `llama 3.2 3b vision`, `qwen3 0.6b embedding`.
+fn goes_on(sentence: &Sentence, found: &Match, entry: &ModelEntry) -> bool {
+    let at = found.end;
+    let Some(word) = sentence.free(at).filter(|_| sentence.gap(at) < Gap::Break) else {
+        return false;
+    };
+    let next = sentence.free(at + 1).unwrap_or_default();
+    let number = sentence
+        .get(at)
+        .and_then(super::atoms::Atom::number)
+        .is_some_and(|number| number < 10.0);
+    if found.usual && number && sentence.gap(at) >= Gap::Joined {
+        // A version, unless it counts cards.
+        let apart = sentence.gap(at + 1) > Gap::Glued && sentence.gap(at + 1) < Gap::Break;
+        let cards = [
+            "x", "gpu", "gpus", "card", "cards", "a", "h", "b", "l", "t", "v", "rtx", "gtx",
+            "nvidia", "mi", "nodes", "node", "tesla", "titan",
+        ];
+        return apart && !cards.contains(&next) && !next.starts_with(|c: char| c.is_ascii_digit());
+    }
+    let sees = matches!(
+        entry.category,
+        ModelCategory::VisionLanguage | ModelCategory::Vision
+    );
+    match word {
+        "vision" | "vl" | "audio" | "omni" => !sees,
+        "embedding" | "embeddings" => !matches!(
+            next,
+            "finetune" | "training" | "model" | "fine" | "finetuning" | "train"
+        ),
+        "reranker" | "guard" | "medusa" | "eagle" | "moe" => true,
+        _ => false,
+    }
+}
+
+/// Whether a word ends a name: a method, a task, a precision.
 fn is_end(word: &str) -> bool {
-    ENDS.contains(&word)
+    leaves_network(word) && !PARTS.contains(&word)
+        || matches!(
+            word,
+            "fp" | "bf" | "float" | "bfloat" | "dora" | "in" | "fft"
+        )
 }
 
-/// The entry of a text, and whether it was only said and not named. What people say today goes before an old name.
-fn entry(text: &str) -> Option<(&'static ModelEntry, bool)> {
+/// What a text means, and whether it was only said and not named. What people say today goes before an old name.
+fn meant(text: &str) -> Option<(Meant, bool)> {
     if let Some(entry) = model_spoken(text) {
-        return Some((entry, true));
+        return Some((Meant::Same(entry), true));
     }
-    model_written(text).map(|entry| (entry, false))
+    model_written(text).map(|meant| (meant, false))
 }
 
 /// Whether a name may begin here: a word that some name begins with, at a word's beginning.
 fn may_begin(sentence: &Sentence, at: usize) -> bool {
-    let opens = sentence.gap(at) != Gap::Glued
+    // Behind a dash a name is part of a longer one: `OpenHermes-2.5-Mistral-7B`.
+    let before = sentence.get(at).map_or("", |atom| {
+        sentence.text.get(..atom.start).unwrap_or_default()
+    });
+    let opens = sentence.gap(at) > Gap::Joined
+        || sentence.gap(at) == Gap::Joined
+            && before.ends_with(['/', '+', '`', '\'', '~', '(', '"'])
         || at
             .checked_sub(1)
             .is_some_and(|before| sentence.is(before, "x"));
@@ -327,14 +444,18 @@ fn apart(sentence: &Sentence) -> Option<Found> {
         for stop in (start + 1..=(start + 6).min(sentence.atoms.len())).rev() {
             let over = start < end && at < stop;
             let other = |at: usize| sentence.free(at).is_some_and(|word| OTHERS.contains(&word));
-            if other(stop) || start.checked_sub(1).is_some_and(other) {
+            if other(stop)
+                || start.checked_sub(1).is_some_and(other)
+                || derivative(sentence, start).is_some()
+                || DERIVATIVES.iter().any(|word| sentence.is(stop, word))
+            {
                 continue;
             }
             if over || !sentence.are_free(start..stop) || !closed(sentence, start, stop) {
                 continue;
             }
             let whole = format!("{} {size}", text(sentence, start, stop));
-            if let Some((entry, usual)) = entry(&whole) {
+            if let Some((Meant::Same(entry), usual)) = meant(&whole) {
                 let named = named(entry.id);
                 let said = sentence.words(at.min(start)..end.max(stop));
                 return Some((
@@ -350,6 +471,51 @@ fn apart(sentence: &Sentence) -> Option<Found> {
         }
     }
     None
+}
+
+/// A name, with the size that stands apart from it: `qlora 7b mistral`; a size that the name's model has not is another model's.
+fn sized(sentence: &Sentence, found: Option<Found>) -> Option<Found> {
+    let (model, mut ranges) = found?;
+    let inside = ranges
+        .iter()
+        .any(|range| range.clone().any(|at| parameters(sentence, at).is_some()));
+    let apart_at = (0..sentence.atoms.len()).find_map(|at| Some((at, parameters(sentence, at)?)));
+    let (Some((at, end)), false) = (apart_at, inside) else {
+        return Some((model, ranges));
+    };
+    if let Some(found) = apart(sentence) {
+        return Some(found);
+    }
+    let number = sentence
+        .get(at)
+        .and_then(super::atoms::Atom::number)
+        .unwrap_or_default();
+    let size = number * if sentence.is(at + 1, "m") { 1e6 } else { 1e9 };
+    let entry = model.named.catalogue.and_then(headroom_catalog::model);
+    let ratio = entry.map_or(1.0, |entry| entry.parameters as f64 / size.max(1.0));
+    if (0.6..=1.6).contains(&ratio) {
+        ranges.push(at..end);
+        return Some((model, ranges));
+    }
+    let said = sentence.words(
+        at.min(ranges.first().map_or(at, |range| range.start))
+            ..end.max(ranges.first().map_or(end, |range| range.end)),
+    );
+    ranges.push(at..end);
+    let named = Named {
+        catalogue: None,
+        near: model.named.catalogue.into_iter().collect(),
+        ..model.named
+    };
+    Some((
+        Model {
+            name: said.clone(),
+            said,
+            usual: false,
+            named,
+        },
+        ranges,
+    ))
 }
 
 /// A model that is named and is none of the catalogue's: a word with a size behind it, or a size alone.

@@ -183,6 +183,13 @@ pub(super) fn assign(sentence: &mut Sentence, labels: &[Label], numbers: &mut Nu
     for label in labels {
         let (range, kind) = label;
         let unit = kind.is_unit(&word(sentence, range.start));
+        // DeepSeek's R1 is no rank.
+        if *kind == Number::Rank
+            && sentence.is(range.end, "1")
+            && sentence.gap(range.end) == Gap::Glued
+        {
+            continue;
+        }
         let behind = right(sentence, range.end).filter(|(value, _)| is_plausible(*kind, *value));
         let before = left(sentence, range.start).filter(|(value, _)| is_plausible(*kind, *value));
         let labelled = |at: usize| {
@@ -196,12 +203,10 @@ pub(super) fn assign(sentence: &mut Sentence, labels: &[Label], numbers: &mut Nu
         let chosen = if unit {
             before.or(behind.filter(|_| *kind != Number::Gpus && *kind != Number::Nodes))
         } else {
-            // `2048 seq 4 batch`: the number behind is another label's.
-            let theirs = behind.as_ref().is_some_and(|(_, at)| {
-                labels
-                    .iter()
-                    .any(|(other, _)| other.start == at.end && sentence.gap(at.end) < Gap::Break)
-            });
+            // `2048 seq 4 batch`: the number behind is another label's, as the last label of the row has none behind.
+            let theirs = behind
+                .as_ref()
+                .is_some_and(|(_, at)| is_before_units(sentence, labels, at.end));
             if theirs && before.is_some() {
                 before
             } else {
@@ -214,10 +219,38 @@ pub(super) fn assign(sentence: &mut Sentence, labels: &[Label], numbers: &mut Nu
         }
     }
     for (range, kind) in open {
+        // `dropout 0.05`
+        let fraction = sentence
+            .get(range.end)
+            .is_some_and(|atom| !atom.used && atom.number().is_some());
+        if *kind == Number::Nothing && fraction && sentence.gap(range.end) < Gap::Break {
+            take(sentence, numbers, *kind, 0, range.end..range.end + 1, range);
+            continue;
+        }
         if let Some((value, at)) =
             left(sentence, range.start).filter(|(value, _)| is_plausible(*kind, *value))
         {
             take(sentence, numbers, *kind, value, at, range);
+        }
+    }
+}
+
+/// Whether labels in a row from here on have their numbers before them.
+fn is_before_units(sentence: &Sentence, labels: &[Label], mut at: usize) -> bool {
+    let mut row = 0;
+    loop {
+        let next = labels.iter().find(|(range, _)| range.start == at);
+        let Some((range, _)) = next.filter(|_| sentence.gap(at) < Gap::Break) else {
+            return row > 0;
+        };
+        let Some((_, behind)) = right(sentence, range.end) else {
+            return true;
+        };
+        row += 1;
+        // Another label behind the number goes on with the row.
+        at = behind.end;
+        if labels.iter().all(|(range, _)| range.start != at) {
+            return false;
         }
     }
 }
@@ -294,6 +327,29 @@ fn take(
             numbers.add(Number::Height, height, said, at.start);
         }
         _ => numbers.add(kind, value, said, at.start),
+    }
+}
+
+/// The rank that stands behind an adapter's name without a word: `lora 64`.
+pub(super) fn rank_behind(
+    sentence: &mut Sentence,
+    adapters: &[Range<usize>],
+    numbers: &mut Numbers,
+) {
+    for range in adapters {
+        let at = range.end;
+        let rank = sentence
+            .get(at)
+            .filter(|atom| !atom.used && atom.gap < Gap::Break)
+            .and_then(super::atoms::Atom::whole);
+        let alone = sentence.gap(at + 1) > Gap::Glued || sentence.get(at + 1).is_none();
+        if let Some(rank) = rank.filter(|rank| {
+            rank.is_power_of_two() && (4..=256).contains(rank) && alone && !sentence.is(at + 1, "x")
+        }) {
+            let said = sentence.words(range.start..at + 1);
+            sentence.use_up(at..at + 1);
+            numbers.add(Number::Rank, rank, said, at);
+        }
     }
 }
 

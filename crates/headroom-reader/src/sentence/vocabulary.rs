@@ -33,6 +33,10 @@ pub(super) enum Say {
     Part(&'static str),
     Targets(&'static str),
     Wanted(Wanted),
+    /// The optimizer runs in backward.
+    InBackward,
+    Ema,
+    SequenceParallel,
     /// Sets nothing that the facts have; named among what is not modelled.
     Unmodelled(&'static str),
     Vllm,
@@ -41,6 +45,10 @@ pub(super) enum Say {
     Number(Number),
     /// GPUs that are spread over nodes, all of them counted.
     Across,
+    /// Its free GPU is a T4.
+    Colab,
+    /// A machine of eight.
+    Dgx,
     /// `no liger`
     Denied(Switch),
     /// Understood, without effect on memory.
@@ -78,6 +86,8 @@ pub(super) enum Number {
     Pipeline,
     Context,
     Expert,
+    /// Copies of the model.
+    Data,
     BlocksSwapped,
     /// Of no effect on memory: epochs, a rate, alpha.
     Nothing,
@@ -129,7 +139,7 @@ impl Number {
 pub(super) const PHRASES: &[(Say, &str)] = &[
     (
         Say::Full,
-        "full|fully|full parameter|full param|full parameters|full weight|full weights|full model|all parameters|all weights|all params|fft|full rank|full sft|non lora",
+        "full|fully|full parameter|full param|full parameters|full weight|full weights|full model|all parameters|all weights|all params|fft|full rank|non lora",
     ),
     (
         Say::Adapter(Adapter::Qlora),
@@ -305,12 +315,12 @@ pub(super) const PHRASES: &[(Say, &str)] = &[
     ),
     (
         Say::Data(DataParallel::Zero3),
-        "zero 3|zero stage 3|deepspeed 3|deepspeed z 3|ds z 3|z 3|stage 3|zero three|deepspeed stage 3|ds 3|ds stage 3|zero infinity",
+        "zero 3|zero stage 3|deepspeed 3|deepspeed z 3|ds z 3|z 3|stage 3|zero three|deepspeed stage 3|ds 3|ds stage 3",
     ),
     (Say::DeepSpeed, "deepspeed|deep speed|ds|zero"),
     (
         Say::Offload(Offload::Both),
-        "offload|offloading|cpu offload|cpu offloading|offloaded|offload to cpu|full offload|offload everything|nvme offload|ram offload",
+        "offload|offloading|cpu offload|cpu offloading|offloaded|offload to cpu|full offload|offload everything|nvme|infinity|nvme offload|ram offload",
     ),
     (
         Say::Offload(Offload::Optimizer),
@@ -518,20 +528,21 @@ pub(super) const PHRASES: &[(Say, &str)] = &[
         "cache latents|cached latents|latents cached|latent caching|caching latents",
     ),
     (
-        Say::Unmodelled("optimizer in backward"),
+        Say::InBackward,
         "optimizer in backward|optim in backward|optimizer in the backward|fused backward|fused backward pass|optimizer step in backward|in backward optimizer|optimizer fused into backward|optimizer in bwd|fused optimizer in backward",
     ),
     (
-        Say::Unmodelled("EMA weights"),
-        "ema|with ema|exponential moving average|use ema",
+        Say::Unmodelled("the sequence over GPUs"),
+        "ulysses|deepspeed ulysses",
     ),
+    (Say::Ema, "ema|with ema|exponential moving average|use ema"),
     (
-        Say::Unmodelled("sequence parallel"),
-        "sequence parallel|sequence parallelism|ulysses|deepspeed ulysses",
+        Say::SequenceParallel,
+        "sequence parallel|sequence parallelism|with sp",
     ),
     (
         Say::Number(Number::Length),
-        "seq|seqlen|seq len|seq length|sequence|sequence length|sequence len|sequences of|max seq length|max seq len|max length|max len|context|context length|context len|context window|context size|ctx|ctx len|ctx length|cutoff len|cutoff length|cutoff|block size|tokens|token|tok|toks|residues|residue|aa|amino acids|amino acid|base pairs|bp|long|length|len|max tokens|max seq|token context|token sequences|token seqs|token samples|tokens long|tokens context|word pieces|max sequence length|max context|max context length|n ctx|seqs of|tokens per sequence|token length",
+        "seq|seqlen|seq len|seq length|sequence|sequence length|sequence len|sequences of|max seq length|max seq len|max length|max len|context|context length|context len|context window|context size|ctx|ctx len|ctx length|cutoff len|cutoff length|cutoff|block size|tokens|token|tok|toks|residues|residue|aa|amino acids|amino acid|base pairs|bp|long|length|len|max tokens|max seq|token context|token sequences|token seqs|token samples|tokens long|tokens context|word pieces|max sequence length|max context|max context length|n ctx|input|input length|inputs|crop|crop size|seqs of|tokens per sequence|token length",
     ),
     (
         Say::Number(Number::Prompt),
@@ -559,7 +570,7 @@ pub(super) const PHRASES: &[(Say, &str)] = &[
     ),
     (
         Say::Number(Number::Samples),
-        "generations|generation|num generations|completions|samples per prompt|rollouts|rollout|group size|group|responses|completions per prompt|generations per prompt|rollouts per prompt|n generations|responses per prompt|rollout n|candidates",
+        "generations|generation|gens|gen|num generations|completions|samples per prompt|rollouts|rollout|group size|group|responses|completions per prompt|generations per prompt|rollouts per prompt|n generations|responses per prompt|rollout n|candidates",
     ),
     (Say::Number(Number::Frames), "frames|frame|num frames|f"),
     (
@@ -591,6 +602,10 @@ pub(super) const PHRASES: &[(Say, &str)] = &[
         "cp|context parallel|context parallelism|cp size|context parallel size|ring attention",
     ),
     (
+        Say::Number(Number::Data),
+        "dp|dp size|data parallel size|data parallel degree",
+    ),
+    (
         Say::Number(Number::Expert),
         "ep|expert parallel|expert parallelism|ep size|expert parallel size",
     ),
@@ -600,233 +615,38 @@ pub(super) const PHRASES: &[(Say, &str)] = &[
     ),
     (
         Say::Number(Number::Nothing),
-        "epochs|epoch|steps|step|lr|learning rate|alpha|lora alpha|dropout|lora dropout|warmup|weight decay|wd|beta|seed|samples|examples|rows|images|hours|days|minutes|weeks|sec|seconds|workers|num workers|s|fps|max steps|warmup steps|temperature|temp|billion tokens|torch version|cuda|python|dp",
+        "epochs|epoch|steps|step|lr|learning rate|alpha|lora alpha|dropout|lora dropout|warmup|weight decay|wd|beta|seed|samples|examples|rows|images|hours|days|minutes|weeks|sec|seconds|workers|num workers|s|fps|max steps|warmup steps|temperature|temp|billion tokens|torch version|python",
     ),
     (
         Say::Across,
         "across|spread over|spread across|over|distributed over|distributed across|in total|total",
     ),
+    (Say::Colab, "colab|google colab|free colab|colab free"),
+    (Say::Dgx, "dgx|hgx"),
     (
         Say::Nothing,
-        "hugging face|huggingface|pytorch|torch|cuda|linux|windows|wsl|ubuntu|fine tune|fine tuning|finetune|finetuning|fine tuned|finetuned|ft|train|training|trained|tune|tuning|tuned|run|running|inference free|colab pro|colab|google colab|kaggle|runpod|lambda labs|vast|vast ai|aws|gcp|azure|modal|sagemaker|slurm|dgx|hgx|nvlink|infiniband|pcie|sxm|nvl|vram|memory|gpu memory|video memory|ram|dataset|data|adapters|adapter|text only|cosine|multi gpu|single gpu|one gpu|multi node|single node|per device|per gpu|alpaca|wikitext|openwebtext|c 4|fineweb|the pile|ultrachat|ultrafeedback|gsm 8 k|laion|oasst|guanaco|imagenet pretrained|style|character|subject|base model|pretrained|pre trained|checkpoint|weights|quantized|quantised|quantization|optimizer|precision|attention|kernel|kernels|distributed|parallel|strategy",
+        "hugging face|huggingface|pytorch|torch|cuda|linux|windows|wsl|ubuntu|fine tune|fine tuning|finetune|finetuning|fine tuned|finetuned|ft|train|training|trained|tune|tuning|tuned|run|running|inference free|runpod|lambda labs|vast|vast ai|aws|gcp|azure|modal|sagemaker|slurm|nvlink|infiniband|pcie|sxm|nvl|vram|memory|gpu memory|video memory|ram|dataset|data|adapters|adapter|text only|cosine|multi gpu|single gpu|one gpu|multi node|single node|per device|per gpu|alpaca|wikitext|openwebtext|c 4|fineweb|the pile|ultrachat|ultrafeedback|gsm 8 k|laion|oasst|guanaco|imagenet pretrained|style|character|subject|base model|pretrained|pre trained|checkpoint|weights|quantized|quantised|quantization|optimizer|precision|attention|kernel|kernels|distributed|parallel|strategy",
     ),
 ];
 
 /// Words without content.
-pub(super) const STOP: &[&str] = &[
-    "a",
-    "about",
-    "all",
-    "am",
-    "an",
-    "and",
-    "any",
-    "are",
-    "as",
-    "at",
-    "available",
-    "be",
-    "been",
-    "big",
-    "bigger",
-    "but",
-    "by",
-    "can",
-    "could",
-    "do",
-    "does",
-    "doing",
-    "each",
-    "enough",
-    "every",
-    "fit",
-    "fits",
-    "fitting",
-    "for",
-    "from",
-    "get",
-    "getting",
-    "given",
-    "go",
-    "going",
-    "good",
-    "got",
-    "had",
-    "has",
-    "have",
-    "help",
-    "hello",
-    "hey",
-    "hi",
-    "how",
-    "i",
-    "if",
-    "in",
-    "instead",
-    "into",
-    "is",
-    "it",
-    "its",
-    "just",
-    "ll",
-    "large",
-    "let",
-    "like",
-    "make",
-    "many",
-    "max",
-    "maximum",
-    "may",
-    "me",
-    "min",
-    "model",
-    "models",
-    "more",
-    "most",
-    "much",
-    "my",
-    "need",
-    "needed",
-    "needs",
-    "of",
-    "off",
-    "ok",
-    "on",
-    "one",
-    "only",
-    "or",
-    "our",
-    "out",
-    "over",
-    "per",
-    "please",
-    "possible",
-    "re",
-    "required",
-    "set",
-    "setup",
-    "should",
-    "size",
-    "so",
-    "some",
-    "still",
-    "t",
-    "s",
-    "than",
-    "that",
-    "the",
-    "their",
-    "them",
-    "then",
-    "there",
-    "this",
-    "to",
-    "today",
-    "together",
-    "too",
-    "try",
-    "trying",
-    "under",
-    "up",
-    "us",
-    "use",
-    "using",
-    "ve",
-    "via",
-    "w",
-    "want",
-    "wanna",
-    "was",
-    "way",
-    "we",
-    "what",
-    "when",
-    "where",
-    "which",
-    "while",
-    "who",
-    "will",
-    "with",
-    "within",
-    "without",
-    "work",
-    "working",
-    "works",
-    "would",
-    "x",
-    "yes",
-    "you",
-    "your",
-    "across",
-    "against",
-    "also",
-    "around",
-    "both",
-    "d",
-    "don",
-    "else",
-    "even",
-    "here",
-    "no",
-    "not",
-    "now",
-    "o",
-    "oom",
-    "pls",
-    "plz",
-    "thanks",
-    "thank",
-    "vs",
-    "new",
-    "old",
-    "version",
-    "v",
-    "card",
-    "cards",
-    "gpu",
-    "gpus",
-    "memory",
-    "vram",
-    "llm",
-    "llms",
-    "config",
-    "configuration",
-    "experiment",
-    "job",
-    "script",
-    "code",
-    "project",
-    "home",
-    "local",
-    "locally",
-    "machine",
-    "machines",
-    "workstation",
-    "rig",
-    "pc",
-    "desktop",
-    "nvidia",
-    "geforce",
-    "rtx",
-    "total",
-    "default",
-    "defaults",
-    "standard",
-    "normal",
-    "usual",
-    "ones",
-    "estimate",
-    "calculate",
-    "tell",
-    "know",
-    "think",
-    "maybe",
-    "probably",
-    "etc",
-    "something",
-    "someone",
-    "anyone",
-];
+const STOP: &str = "\
+    mit auf und der die das ein eine fur pour avec sur con en \
+    a able about across after against all also am an and another any anyone approx approximately are \
+    around as ask at available be been before between big bigger both but buy by calculate can card \
+    cards cloud code colab config configuration could currently d default defaults desktop different \
+    do does doing don during each else enough estimate etc even ever every experiment finetune fit \
+    fits fitting for from geforce get getting given go going good got gpu gpus had has have having \
+    hello help here hey hi home how i if in inference instead into is it its job just kaggle know \
+    large later least let like ll llm llms local locally mac macbook machine machines make many max \
+    maximum may maybe me memory min minus model models more most much my need needed needs new no \
+    normal not now nvidia o of off ok old on one ones only oom optimal or our out over own pc per \
+    please pls plus plz possible probably project question re recommended rent required rig rocm \
+    roughly rtx s same script server servers set setup should since size so some someone something \
+    standard still studio suggest t take takes taking tell than thank thanks that the their them \
+    then there think this to today together too total try trying under up us use using usual v ve \
+    version via vram vs w wanna want was way we what when where which while who will with within \
+    without work working works workstation would x yes you your";
 
 /// Each phrase in atoms, with what it says: the longest first.
 pub(super) fn phrases() -> &'static [(Vec<&'static str>, Say)] {
@@ -850,7 +670,7 @@ fn words() -> &'static BTreeSet<&'static str> {
             .iter()
             .flat_map(|(words, _)| words.iter().copied());
         of_phrases
-            .chain(STOP.iter().copied())
+            .chain(STOP.split(' '))
             .chain(FAMILIES.iter().copied())
             .collect()
     })
@@ -894,13 +714,19 @@ const FAMILIES: &[&str] = &[
     "radeon",
 ];
 
+/// Whether a word has no content.
+pub(super) fn is_stop(word: &str) -> bool {
+    static ALL: OnceLock<BTreeSet<&'static str>> = OnceLock::new();
+    ALL.get_or_init(|| STOP.split(' ').collect()).contains(word)
+}
+
 pub(super) fn is_known(word: &str) -> bool {
     words().contains(word)
 }
 
 /// Whether a word says something by itself, or nothing.
 pub(super) fn is_alone(word: &str) -> bool {
-    STOP.contains(&word)
+    is_stop(word)
         || phrases()
             .iter()
             .any(|(words, _)| words.as_slice() == [word])
