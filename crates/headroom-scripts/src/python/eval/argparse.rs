@@ -379,8 +379,7 @@ impl Machine<'_> {
             return match &convert {
                 // `type=json.loads`, a class or an enumeration.
                 V::Name(path) if &**path == "json.loads" => self.document(word, true),
-                V::Name(_) | V::Class(_) => V::Text(word.clone()),
-                V::Builtin("str") => V::Text(word.clone()),
+                V::Name(_) | V::Class(_) | V::Builtin("str") => V::Text(word.clone()),
                 V::Builtin("bool") => V::Bool(!word.is_empty()),
                 function => self.call(function, Args::of(vec![V::Text(word.clone())]), &|| {
                     option.written().to_string()
@@ -400,8 +399,8 @@ impl Machine<'_> {
         }
         match hint {
             Hint::Bool => V::Bool(truth_of(word)),
-            Hint::Int => self.to_int(&V::Text(word.clone())),
-            Hint::Float => self.to_float(&V::Text(word.clone())),
+            Hint::Int => Self::to_int(&V::Text(word.clone())),
+            Hint::Float => Self::to_float(&V::Text(word.clone())),
             Hint::Many if word.starts_with('[') => self.literal(word),
             Hint::Text | Hint::Any | Hint::Many => V::Text(word.clone()),
         }
@@ -431,7 +430,6 @@ fn option(args: &Args) -> Option<ArgOption> {
         _ => first?.trim_start_matches('-').replace('-', "_").into(),
     };
     let action = match args.named("action") {
-        None => Action::Store,
         Some(V::Text(action)) => match &**action {
             "store_true" => Action::True,
             "store_false" => Action::False,
@@ -442,7 +440,7 @@ fn option(args: &Args) -> Option<ArgOption> {
             _ => Action::Store,
         },
         Some(V::Name(path)) if path.ends_with("BooleanOptionalAction") => Action::Boolean,
-        Some(_) => Action::Store,
+        _ => Action::Store,
     };
     let number = match args.named("nargs") {
         Some(V::Text(text)) => match &**text {

@@ -109,7 +109,7 @@ impl Machine<'_> {
             if &**name == "__class__" {
                 return V::Class(class.clone());
             }
-            if let Some((value, owner)) = self.find(class, name) {
+            if let Some((value, owner)) = class.find(name) {
                 return self.bound(&V::Instance(id), value, owner);
             }
         }
@@ -155,7 +155,7 @@ impl Machine<'_> {
     }
 
     fn class_attribute(&mut self, class: &Rc<Class>, name: &Name) -> V {
-        if let Some((value, owner)) = self.find(class, name) {
+        if let Some((value, owner)) = class.find(name) {
             return match value {
                 V::Function(closure) if closure.kind != FunctionKind::Property => {
                     self.bound(&V::Class(class.clone()), V::Function(closure), owner)
@@ -166,7 +166,7 @@ impl Machine<'_> {
         if &**name == "__name__" {
             return V::Text(class.name.clone());
         }
-        match self.external_base(class) {
+        match class.external_base() {
             Some(path) => V::text_name(&path, name),
             None => V::unknown(format!("{}.{name}", class.name)),
         }
@@ -203,10 +203,10 @@ impl Machine<'_> {
         for base in &class.bases {
             match base {
                 V::Class(base) => {
-                    if let Some((value, owner)) = self.find(base, name) {
+                    if let Some((value, owner)) = base.find(name) {
                         return self.bound(on, value, owner);
                     }
-                    if let Some(path) = self.external_base(base) {
+                    if let Some(path) = base.external_base() {
                         return V::text_name(&path, name);
                     }
                 }
@@ -288,9 +288,8 @@ impl Machine<'_> {
             }
             // `list[int]`, `Optional[str]`.
             (V::Name(_) | V::Builtin(_) | V::Class(_), _) => on.clone(),
-            (V::Unknown(reason), _) => V::Unknown(reason.clone()),
+            (V::Unknown(reason), _) | (_, V::Unknown(reason)) => V::Unknown(reason.clone()),
             (V::Absent(option), _) => V::unknown(format!("{option} was not given")),
-            (_, V::Unknown(reason)) => V::Unknown(reason.clone()),
             _ => V::unknown("an element"),
         }
     }

@@ -79,7 +79,7 @@ impl Machine<'_> {
     pub(super) fn builtin(&mut self, name: &str, args: Args) -> V {
         let first = args.plain.first().cloned();
         match (name, first) {
-            ("print" | "display" | "delattr" | "exit" | "quit", _) => V::None,
+            ("print" | "display" | "delattr" | "exit" | "quit" | "object", _) => V::None,
             ("dict", _) => self.make_dict(args),
             ("list" | "tuple" | "set" | "frozenset", first) => self.make_list(name, first),
             ("max" | "min", _) => self.extreme(name == "max", &args),
@@ -87,7 +87,6 @@ impl Machine<'_> {
             ("zip", _) => self.zip(&args),
             ("vars" | "locals" | "globals", first) => self.names_of(name, first),
             ("get_ipython", _) => V::Name("IPython.get_ipython".into()),
-            ("object", _) => V::None,
             ("open", Some(V::Text(path))) => V::File(path),
             ("getattr", Some(on)) => self.get_attribute(&on, &args),
             ("setattr", Some(on)) => {
@@ -133,8 +132,8 @@ impl Machine<'_> {
                 Some(text) if text.len() <= LONGEST_TEXT => V::text(text),
                 _ => V::unknown("a text"),
             },
-            "int" => self.to_int(&value),
-            "float" => self.to_float(&value),
+            "int" => Self::to_int(&value),
+            "float" => Self::to_float(&value),
             "bool" => match self.truth(&value) {
                 Some(truth) => V::Bool(truth),
                 None => V::unknown("a condition"),
@@ -144,7 +143,7 @@ impl Machine<'_> {
                 V::Float(number) => V::Float(number.abs()),
                 other => other,
             },
-            "round" => self.round(&value, args),
+            "round" => Self::round(&value, args),
             "pow" => match args.plain.get(1) {
                 Some(power) => self.arithmetic(Op::Pow, &value, power),
                 None => V::None,
@@ -177,7 +176,6 @@ impl Machine<'_> {
                 }
                 None => value,
             },
-            "iter" => value,
             "next" => match self.elements(&value) {
                 Some(items) => items.into_iter().next().unwrap_or(V::None),
                 None => self.element_of(&value),
@@ -204,7 +202,7 @@ impl Machine<'_> {
                 V::Text(text) => self.literal(&text),
                 other => other,
             },
-            "property" => value,
+            "iter" | "property" => value,
             _ => V::unknown(format!("{name}()")),
         }
     }
@@ -400,7 +398,7 @@ impl Machine<'_> {
                 let name = name.clone();
                 let own = self.attributes(*id).iter().any(|(own, _)| *own == name);
                 let (class, object) = self.class_of(*id);
-                let inherited = class.is_some_and(|class| self.find(&class, &name).is_some());
+                let inherited = class.is_some_and(|class| class.find(&name).is_some());
                 match own || inherited {
                     true => V::Bool(true),
                     false if object.is_some() => V::unknown(format!("whether it has {name}")),
@@ -527,7 +525,7 @@ impl Machine<'_> {
         V::Int(length as i128)
     }
 
-    pub(super) fn to_int(&mut self, value: &V) -> V {
+    pub(super) fn to_int(value: &V) -> V {
         match value {
             V::Float(number) if number.is_finite() && number.abs() < 1e30 => {
                 V::Int(number.trunc() as i128)
@@ -543,7 +541,7 @@ impl Machine<'_> {
         }
     }
 
-    pub(super) fn to_float(&mut self, value: &V) -> V {
+    pub(super) fn to_float(value: &V) -> V {
         match value {
             V::Text(text) => match text.trim().replace('_', "").parse() {
                 Ok(number) => V::Float(number),
@@ -557,7 +555,7 @@ impl Machine<'_> {
     }
 
     /// Python rounds half to even.
-    fn round(&mut self, value: &V, args: &Args) -> V {
+    fn round(value: &V, args: &Args) -> V {
         let Some(number) = value.float() else {
             return unknown_of(value, &Expr::Name("round(…)".into()));
         };

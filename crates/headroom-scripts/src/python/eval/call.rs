@@ -66,10 +66,7 @@ impl Machine<'_> {
             V::Object(index) => self.call_object(*index, args),
             V::Part(index, path) => self.call_part(*index, path, args),
             V::Instance(id) => self.call_instance(*id, args),
-            V::Unknown(reason) => {
-                self.inline_callbacks(&args);
-                V::Unknown(reason.clone())
-            }
+            V::Unknown(reason) => V::Unknown(reason.clone()),
             V::Absent(option) => V::unknown(format!("{option} was not given")),
             _ => V::unknown(format!("{}(…)", written())),
         }
@@ -79,7 +76,7 @@ impl Machine<'_> {
         let instance = V::Instance(id);
         for name in ["__call__", "forward"] {
             let (class, _) = self.class_of(id);
-            let found = class.and_then(|class| self.find(&class, name));
+            let found = class.and_then(|class| class.find(name));
             if let Some((V::Function(closure), owner)) = found {
                 return self.call_method(instance, &closure, owner, args);
             }
@@ -227,9 +224,6 @@ impl Machine<'_> {
         }
         self.call(&function, Args::of(given), &String::new);
     }
-
-    /// Functions that something unknown is given are not called.
-    fn inline_callbacks(&mut self, _args: &Args) {}
 
     pub(super) fn call_method(
         &mut self,

@@ -107,24 +107,6 @@ impl Machine<'_> {
         }
     }
 
-    /// An attribute of a class or of its bases, and the class that has it.
-    pub(super) fn find(&self, class: &Rc<Class>, name: &str) -> Option<(V, Rc<Class>)> {
-        std::iter::once(class)
-            .chain(&class.ancestors)
-            .find_map(|class| Some((class.attributes.get(name)?.clone(), class.clone())))
-    }
-
-    /// The external class that a class extends, at whatever distance.
-    pub(super) fn external_base(&self, class: &Rc<Class>) -> Option<Name> {
-        std::iter::once(class)
-            .chain(&class.ancestors)
-            .flat_map(|class| &class.bases)
-            .find_map(|base| match base {
-                V::Name(path) if !is_plain_base(path) => Some(path.clone()),
-                _ => None,
-            })
-    }
-
     /// The fields of a dataclass, those of its bases first.
     pub(super) fn fields(&mut self, class: &Rc<Class>) -> Vec<Field> {
         let mut all: Vec<Field> = Vec::new();
@@ -164,8 +146,8 @@ impl Machine<'_> {
     }
 
     pub(super) fn instantiate(&mut self, class: &Rc<Class>, args: Args) -> V {
-        let base = self.external_base(class);
-        if let Some((V::Function(init), owner)) = self.find(class, "__init__") {
+        let base = class.external_base();
+        if let Some((V::Function(init), owner)) = class.find("__init__") {
             let instance = self.new_instance(Some(class.clone()), Vec::new());
             let V::Instance(id) = instance else {
                 return instance;
@@ -248,7 +230,7 @@ impl Machine<'_> {
         attributes: Vec<(Name, V)>,
         more: Vec<(Name, V)>,
     ) -> V {
-        let base = self.external_base(class);
+        let base = class.external_base();
         let base =
             base.filter(|path| !path.ends_with("BaseModel") && !path.ends_with("NamedTuple"));
         let mut kwargs = attributes.clone();
@@ -264,7 +246,7 @@ impl Machine<'_> {
             };
             self.attach(id, &path, args);
         }
-        if let Some((V::Function(init), owner)) = self.find(class, "__post_init__") {
+        if let Some((V::Function(init), owner)) = class.find("__post_init__") {
             self.call_method(instance.clone(), &init, owner, Args::default());
         }
         instance
@@ -301,6 +283,26 @@ impl Machine<'_> {
         }
         self.attach(id, class, args);
         Some(V::None)
+    }
+}
+
+impl Class {
+    /// An attribute of a class or of its bases, and the class that has it.
+    pub(super) fn find(self: &Rc<Self>, name: &str) -> Option<(V, Rc<Self>)> {
+        std::iter::once(self)
+            .chain(&self.ancestors)
+            .find_map(|class| Some((class.attributes.get(name)?.clone(), class.clone())))
+    }
+
+    /// The external class that a class extends, at whatever distance.
+    pub(super) fn external_base(self: &Rc<Self>) -> Option<Name> {
+        std::iter::once(self)
+            .chain(&self.ancestors)
+            .flat_map(|class| &class.bases)
+            .find_map(|base| match base {
+                V::Name(path) if !is_plain_base(path) => Some(path.clone()),
+                _ => None,
+            })
     }
 }
 

@@ -53,9 +53,9 @@ impl Machine<'_> {
             }
             let value = match values.as_slice() {
                 [] => V::Bool(true),
-                [one] => self.guessed(one),
+                [one] => guessed(one),
                 many => {
-                    let many = many.iter().map(|word| self.guessed(word)).collect();
+                    let many = many.iter().map(|word| guessed(word)).collect();
                     self.list(many)
                 }
             };
@@ -65,23 +65,6 @@ impl Machine<'_> {
             }
         }
         named
-    }
-
-    /// A word's value where its type is not known.
-    fn guessed(&mut self, word: &str) -> V {
-        if stands_for_something(word) {
-            return V::unknown(word);
-        }
-        match word {
-            "True" | "true" => V::Bool(true),
-            "False" | "false" => V::Bool(false),
-            "None" => V::None,
-            word => match (word.parse::<i128>(), word.parse::<f64>()) {
-                (Ok(number), _) => V::Int(number),
-                (Err(_), Ok(number)) if number.is_finite() => V::Float(number),
-                _ => V::text(word),
-            },
-        }
     }
 
     /// `HfArgumentParser((A, B)).parse_args_into_dataclasses()` and its kin.
@@ -192,7 +175,7 @@ impl Machine<'_> {
             };
             attributes.push((field.name.clone(), value));
         }
-        let more = match self.external_base(class) {
+        let more = match class.external_base() {
             Some(_) => {
                 let known: Vec<Name> = fields.iter().map(|field| field.name.clone()).collect();
                 let mut more: Vec<(Name, V)> = values.to_vec();
@@ -254,14 +237,13 @@ impl Machine<'_> {
             return V::Bool(false);
         }
         match (field.hint, words) {
-            (Hint::Bool, []) => V::Bool(true),
             (Hint::Many, [one]) if one.starts_with('[') => self.literal(one),
+            (_, []) => V::Bool(true),
             (Hint::Many, many) => {
-                let many = many.iter().map(|word| self.guessed(word)).collect();
+                let many = many.iter().map(|word| guessed(word)).collect();
                 self.list(many)
             }
-            (_, []) => V::Bool(true),
-            (Hint::Any, [one, ..]) => self.guessed(one),
+            (Hint::Any, [one, ..]) => guessed(one),
             (hint, [one, ..]) => self.hinted(hint, &one.as_str().into()),
         }
     }
@@ -410,13 +392,13 @@ impl Machine<'_> {
                     match words.first() {
                         _ if negative => V::Bool(false),
                         None => V::Bool(true),
-                        Some(word) if hint == Hint::Any => self.guessed(word),
+                        Some(word) if hint == Hint::Any => guessed(word),
                         Some(word) if hint == Hint::Many => self.literal(word),
                         Some(word) => self.hinted(hint, &word.as_str().into()),
                     }
                 }
                 None if default.is_none() => match plain.next() {
-                    Some(word) => self.guessed(&word),
+                    Some(word) => guessed(&word),
                     None => self.unfilled(closure, param.annotation.as_ref(), &param.name),
                 },
                 None => continue,
@@ -514,6 +496,23 @@ impl Machine<'_> {
             ..Args::default()
         };
         self.run_function(closure, args, None)
+    }
+}
+
+/// A word's value where its type is not known.
+pub fn guessed(word: &str) -> V {
+    if stands_for_something(word) {
+        return V::unknown(word);
+    }
+    match word {
+        "True" | "true" => V::Bool(true),
+        "False" | "false" => V::Bool(false),
+        "None" => V::None,
+        word => match (word.parse::<i128>(), word.parse::<f64>()) {
+            (Ok(number), _) => V::Int(number),
+            (Err(_), Ok(number)) if number.is_finite() => V::Float(number),
+            _ => V::text(word),
+        },
     }
 }
 

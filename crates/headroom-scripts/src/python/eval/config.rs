@@ -18,30 +18,24 @@ impl Machine<'_> {
     pub(super) fn configuration(&mut self, path: &str, args: &Args) -> Option<V> {
         let (module, name) = path.rsplit_once('.')?;
         let first = args.plain.first();
-        match (module, name) {
-            ("yaml" | "ruamel.yaml", "safe_load" | "load" | "full_load" | "unsafe_load")
-            | (
-                "json"
-                | "toml"
-                | "tomllib"
-                | "simplejson"
-                | "omegaconf.OmegaConf"
-                | "omegaconf.omegaconf.OmegaConf",
-                "load",
-            ) => Some(self.load(first?)),
-            ("omegaconf.OmegaConf", _) => self.omega(name, args),
-            ("omegaconf", "DictConfig") => Some(first?.clone()),
-            (
-                "pyhocon.ConfigFactory" | "mmengine.Config" | "mmengine.config.Config",
-                "parse_file" | "fromfile",
-            ) => Some(self.load(first?)),
-            _ => match name {
-                "ConfigDict" | "EasyDict" | "AttrDict" | "Munch" | "AttributeDict" | "Box"
-                | "CfgNode" | "CN" | "edict" | "DotMap" | "Dict" => {
-                    Some(self.builtin("dict", args.clone()))
-                }
-                _ => None,
-            },
+        let loads = match name {
+            "load" => matches!(
+                module,
+                "yaml" | "ruamel.yaml" | "json" | "toml" | "tomllib" | "omegaconf.OmegaConf"
+            ),
+            "safe_load" | "full_load" | "unsafe_load" => module.ends_with("yaml"),
+            "fromfile" => module.starts_with("mm"),
+            _ => false,
+        };
+        if loads {
+            return Some(self.load(first?));
+        }
+        match name {
+            _ if module == "omegaconf.OmegaConf" => self.omega(name, args),
+            "DictConfig" => first.cloned(),
+            "ConfigDict" | "EasyDict" | "AttrDict" | "Munch" | "AttributeDict" | "Box"
+            | "CfgNode" | "CN" | "DotMap" | "Dict" => Some(self.builtin("dict", args.clone())),
+            _ => None,
         }
     }
 
@@ -116,6 +110,12 @@ impl Machine<'_> {
         match from {
             V::File(path) | V::Text(path) => {
                 let path = path.to_string();
+                let extension = std::path::Path::new(&path).extension();
+                if extension.is_some_and(|end| end == "py") {
+                    let module = self.module_file(&path);
+                    return module
+                        .map_or_else(|| V::unknown(format!("{path} is not there")), V::Module);
+                }
                 if path.contains('\n') || path.contains(": ") {
                     return self.document(&path, false);
                 }
@@ -129,7 +129,12 @@ impl Machine<'_> {
         let Some(text) = self.file(path) else {
             return V::unknown(format!("{path} is not there"));
         };
-        let value = self.document(&text, path.ends_with(".json"));
+        let value = self.document(
+            &text,
+            std::path::Path::new(path)
+                .extension()
+                .is_some_and(|end| end == "json"),
+        );
         self.set_root(&value);
         value
     }

@@ -50,7 +50,7 @@ impl Machine<'_> {
             V::Instance(id) => self.instance_value(*id, depth),
             V::Function(closure) => Value::Name(closure.function.name.to_string()),
             V::Method(method) => Value::Name(method.1.function.name.to_string()),
-            V::Class(class) => match self.external_base(class) {
+            V::Class(class) => match class.external_base() {
                 Some(path) => Value::Name(path.to_string()),
                 None => Value::Name(class.name.to_string()),
             },

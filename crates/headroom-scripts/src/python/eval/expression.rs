@@ -43,7 +43,6 @@ impl Machine<'_> {
             Expr::List(items) => self.collection(ListKind::List, items),
             Expr::Set(items) => self.collection(ListKind::Set, items),
             Expr::Dict(entries) => self.dictionary(entries),
-            Expr::Star(inside) => self.eval(inside),
             Expr::Not(inside) => {
                 let value = self.eval(inside);
                 match self.truth(&value) {
@@ -58,7 +57,7 @@ impl Machine<'_> {
                 V::Float(value) => V::Float(-value),
                 other => unknown_of(&other, expr),
             },
-            Expr::Unary(inside) => self.eval(inside),
+            Expr::Star(inside) | Expr::Unary(inside) => self.eval(inside),
             Expr::Arithmetic(first, rest) => {
                 let mut value = self.eval(first);
                 for (op, right) in rest {

@@ -320,14 +320,11 @@ impl Machine<'_> {
             }
             return Some(product);
         }
-        let number = match first.float() {
-            Some(number) => number,
-            None => {
-                return Some(super::expression::unknown_of(
-                    first,
-                    &crate::python::syntax::ast::Expr::None,
-                ));
-            }
+        let Some(number) = first.float() else {
+            return Some(super::expression::unknown_of(
+                first,
+                &crate::python::syntax::ast::Expr::None,
+            ));
         };
         Some(match path {
             "math.ceil" => whole(number.ceil()),

@@ -283,7 +283,6 @@ impl Machine<'_> {
                 }
                 V::None
             }
-            ("insert", Some(_)) => V::None,
             ("pop", at) => {
                 let Some(Cell::List(_, items)) = self.heap.get_mut(id) else {
                     return V::None;
@@ -326,7 +325,7 @@ impl Machine<'_> {
                 let kind = self.list_kind(id);
                 self.sequence(kind, items)
             }
-            ("sort" | "reverse" | "clear", _) => V::None,
+            ("sort" | "reverse" | "clear" | "insert", _) => V::None,
             _ => V::unknown(format!("{name}()")),
         }
     }

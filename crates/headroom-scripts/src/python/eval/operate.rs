@@ -168,7 +168,7 @@ impl Machine<'_> {
 
     fn equal_within(&self, left: &V, right: &V, depth: usize) -> Option<bool> {
         if let (Some(left), Some(right)) = (left.float(), right.float()) {
-            return Some(left == right);
+            return Some(left.partial_cmp(&right) == Some(std::cmp::Ordering::Equal));
         }
         match (left, right) {
             (V::Unknown(_) | V::Part(..), _) | (_, V::Unknown(_) | V::Part(..)) => None,
@@ -177,10 +177,8 @@ impl Machine<'_> {
                 self.is_something(other).then_some(false)
             }
             (V::Text(left), V::Text(right)) => Some(left == right),
-            (V::Builtin(left), V::Builtin(right)) => Some(left == right),
             (V::Name(left), V::Name(right)) => (left == right).then_some(true),
             (V::Object(left), V::Object(right)) if left == right => Some(true),
-            (V::Object(_) | V::Name(_), _) | (_, V::Object(_) | V::Name(_)) => None,
             (V::List(left), V::List(right)) if depth > 0 => {
                 let (left, right) = (self.items(*left), self.items(*right));
                 if left.len() != right.len() {
@@ -203,7 +201,11 @@ impl Machine<'_> {
                 let (left, right) = (self.entries(*left), self.entries(*right));
                 (left.len() != right.len()).then_some(false)
             }
-            (V::Instance(_), V::Instance(_)) | (V::List(_), V::List(_)) => None,
+            (V::Builtin(left), V::Builtin(right)) => Some(left == right),
+            (V::Instance(_), V::Instance(_))
+            | (V::List(_), V::List(_))
+            | (V::Object(_) | V::Name(_), _)
+            | (_, V::Object(_) | V::Name(_)) => None,
             _ => Some(false),
         }
     }

@@ -215,8 +215,7 @@ impl V {
 /// What an annotation says.
 pub fn hint(annotation: &Expr) -> Hint {
     match annotation {
-        Expr::Name(name) => named_hint(name),
-        Expr::Attribute(_, name) => named_hint(name),
+        Expr::Name(name) | Expr::Attribute(_, name) => named_hint(name),
         Expr::Text(name) => named_hint(name.trim_start_matches("Optional[").trim_end_matches(']')),
         Expr::Index(of, inside) => match &**of {
             Expr::Name(name) | Expr::Attribute(_, name) => match &**name {
@@ -226,7 +225,6 @@ pub fn hint(annotation: &Expr) -> Hint {
                     other => hint(other),
                 },
                 "List" | "list" | "Tuple" | "tuple" | "Sequence" | "Set" | "set" => Hint::Many,
-                "Literal" => Hint::Any,
                 _ => Hint::Any,
             },
             _ => Hint::Any,

@@ -621,8 +621,7 @@ fn field_end(text: &str) -> Option<usize> {
     let mut quote = None;
     for (at, byte) in text.bytes().enumerate() {
         match (quote, byte) {
-            (Some(open), _) if byte == open => quote = None,
-            (Some(_), _) => {}
+            (Some(open), _) => quote = (byte != open).then_some(open),
             (None, b'"' | b'\'') => quote = Some(byte),
             (None, b'(' | b'[' | b'{') => depth += 1,
             (None, b'}') if depth == 0 => return Some(at),
@@ -641,8 +640,7 @@ fn split_field(field: &str) -> (&str, &str) {
     for (at, &byte) in bytes.iter().enumerate() {
         let next = bytes.get(at + 1).copied();
         match (quote, byte) {
-            (Some(open), _) if byte == open => quote = None,
-            (Some(_), _) => {}
+            (Some(open), _) => quote = (byte != open).then_some(open),
             (None, b'"' | b'\'') => quote = Some(byte),
             (None, b'(' | b'[' | b'{') => depth += 1,
             (None, b')' | b']' | b'}') => depth = depth.saturating_sub(1),

@@ -80,15 +80,11 @@ fn deep_texts_are_bounded() {
         "class A:",
         "try:",
     ] {
-        let nested: String = (0..300)
-            .map(|depth| format!("{}{header}\n", " ".repeat(depth)))
-            .collect();
-        check(&nested);
+        let lines = (0..300).map(|depth| " ".repeat(depth) + header + "\n");
+        check(&lines.collect::<String>());
     }
-    let functions: String = (0..500)
-        .map(|at| format!("def f{at}(): return f{}()\n", at + 1))
-        .collect();
-    check(&format!("{functions}f0()"));
+    let functions = (0..500).map(|at| format!("def f{at}(): return f{}()", at + 1));
+    check(&(functions.collect::<Vec<_>>().join("\n") + "\nf0()"));
 }
 
 #[test]
