@@ -378,7 +378,9 @@ impl Machine<'_> {
             let convert = convert.clone();
             return match &convert {
                 // `type=json.loads`, a class or an enumeration.
-                V::Name(path) if &**path == "json.loads" => self.document(word, true),
+                V::Name(path) if &**path == "json.loads" => {
+                    self.document(word, super::config::Format::Json)
+                }
                 V::Name(_) | V::Class(_) | V::Builtin("str") => V::Text(word.clone()),
                 V::Builtin("bool") => V::Bool(!word.is_empty()),
                 function => self.call(function, Args::of(vec![V::Text(word.clone())]), &|| {
@@ -399,8 +401,8 @@ impl Machine<'_> {
         }
         match hint {
             Hint::Bool => V::Bool(truth_of(word)),
-            Hint::Int => Self::to_int(&V::Text(word.clone())),
-            Hint::Float => Self::to_float(&V::Text(word.clone())),
+            Hint::Int => self.to_int(&V::Text(word.clone())),
+            Hint::Float => self.to_float(&V::Text(word.clone())),
             Hint::Many if word.starts_with('[') => self.literal(word),
             Hint::Text | Hint::Any | Hint::Many => V::Text(word.clone()),
         }

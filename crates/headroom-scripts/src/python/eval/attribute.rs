@@ -8,12 +8,13 @@ use std::rc::Rc;
 /// Keys of one dictionary, attributes of one instance.
 const MOST_KEYS: usize = 5_000;
 
+/// What scripts that ask for torch's version find.
+const TORCH: &str = "2.6.0";
+
 impl Machine<'_> {
     pub(super) fn attribute(&mut self, on: &V, name: &Name, written: &dyn Fn() -> String) -> V {
         match on {
-            V::Name(path) if &**path == "os" && &**name == "environ" => V::Dict(self.environment),
-            V::Name(path) if &**path == "sys" && &**name == "argv" => self.argv(),
-            V::Name(path) => V::text_name(path, name),
+            V::Name(path) => self.external_attribute(path, name),
             V::Module(at) => self.module_attribute(*at, name),
             V::Object(index) => self.object_attribute(*index, name),
             V::Part(index, path) => self.part(*index, &format!("{path}.{name}")),
@@ -36,10 +37,31 @@ impl Machine<'_> {
         }
     }
 
+    /// An attribute of an external module.
+    fn external_attribute(&mut self, path: &Name, name: &Name) -> V {
+        match (&**path, &**name) {
+            ("os", "environ") => V::Dict(self.environment),
+            ("sys", "argv") => self.argv(),
+            ("sys", "platform") => V::text("linux"),
+            ("os", "name") => V::text("posix"),
+            ("torch", "__version__") => V::text(TORCH),
+            ("wandb", "config") if self.wandb.is_some() => self.wandb.clone().unwrap_or(V::None),
+            ("absl.flags", "FLAGS") => V::Dict(self.absl_flags()),
+            _ => V::text_name(path, name),
+        }
+    }
+
     fn argv(&mut self) -> V {
+        if let Some(id) = self.argv {
+            return V::List(id);
+        }
         let mut words = vec![V::text("main.py")];
         words.extend(self.arguments.iter().map(|word| V::text(word.as_str())));
-        self.list(words)
+        let argv = self.list(words);
+        if let V::List(id) = argv {
+            self.argv = Some(id);
+        }
+        argv
     }
 
     fn module_attribute(&mut self, at: usize, name: &Name) -> V {
@@ -66,6 +88,10 @@ impl Machine<'_> {
             && let Some(value) = given.named(name)
         {
             return value.clone();
+        }
+        let path = self.out.calls.get(index).map_or("", |call| &call.path);
+        if let Some(default) = super::defaults::of_field(path, name) {
+            return default;
         }
         if let Some(known) = by_name(name) {
             return known;
@@ -192,9 +218,7 @@ impl Machine<'_> {
             return V::PlainMethod(Rc::new((V::Dict(id), name.clone())));
         }
         match self.entry(id, "**") {
-            Some(spread) => {
-                super::expression::unknown_of(&spread, &crate::python::syntax::ast::Expr::None)
-            }
+            Some(spread) => self.why(&spread),
             None => V::PlainMethod(Rc::new((V::Dict(id), name.clone()))),
         }
     }
@@ -250,9 +274,7 @@ impl Machine<'_> {
                 let mut found = entries.filter(|(own, _)| self.equal(own, key) == Some(true));
                 match found.next() {
                     Some((_, value)) => value.clone(),
-                    None => {
-                        super::expression::unknown_of(key, &crate::python::syntax::ast::Expr::None)
-                    }
+                    None => self.why(key),
                 }
             }
             (V::List(id), V::Int(at)) => {
@@ -260,8 +282,15 @@ impl Machine<'_> {
                 let length = items.len() as i128;
                 let at = if *at < 0 { at + length } else { *at };
                 let item = usize::try_from(at).ok().and_then(|at| items.get(at));
-                item.cloned()
-                    .unwrap_or_else(|| V::unknown("no such element"))
+                match item {
+                    Some(item) => item.clone(),
+                    None if self.argv == Some(*id) => {
+                        let argument = format!("argument {at}");
+                        self.missing(&argument);
+                        V::unknown(format!("{argument} was not given"))
+                    }
+                    None => V::unknown("no such element"),
+                }
             }
             (V::Instance(id), V::Text(name)) => {
                 let name = name.clone();
@@ -441,7 +470,12 @@ impl Machine<'_> {
 
     pub(super) fn set_item(&mut self, on: &V, at: V, value: V, written: &dyn Fn() -> String) {
         match on {
-            V::Dict(id) => self.insert(*id, at, value),
+            V::Dict(id) => {
+                if *id == self.environment {
+                    self.record_assignment(written, &value);
+                }
+                self.insert(*id, at, value);
+            }
             V::List(id) => {
                 if let (Some(at), Some(Cell::List(_, items))) = (at.int(), self.heap.get_mut(*id)) {
                     let at = if at < 0 { at + items.len() as i128 } else { at };

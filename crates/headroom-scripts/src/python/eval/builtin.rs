@@ -101,7 +101,7 @@ impl Machine<'_> {
             ("isinstance", Some(on)) => match args.plain.get(1) {
                 Some(class) => self
                     .is_instance(&on, class)
-                    .map_or_else(|| unknown_of(&on, &Expr::None), V::Bool),
+                    .map_or_else(|| self.why(&on), V::Bool),
                 None => V::None,
             },
             ("exec", Some(V::File(path) | V::Text(path))) => self.execute(&path),
@@ -123,8 +123,7 @@ impl Machine<'_> {
             && name != "type"
             && name != "callable"
         {
-            let call = Expr::Name(format!("{name}(…)").into());
-            return unknown_of(&value, &call);
+            return self.why(&value);
         }
         match name {
             "len" => self.length(&value),
@@ -132,8 +131,8 @@ impl Machine<'_> {
                 Some(text) if text.len() <= LONGEST_TEXT => V::text(text),
                 _ => V::unknown("a text"),
             },
-            "int" => Self::to_int(&value),
-            "float" => Self::to_float(&value),
+            "int" => self.to_int(&value),
+            "float" => self.to_float(&value),
             "bool" => match self.truth(&value) {
                 Some(truth) => V::Bool(truth),
                 None => V::unknown("a condition"),
@@ -143,7 +142,7 @@ impl Machine<'_> {
                 V::Float(number) => V::Float(number.abs()),
                 other => other,
             },
-            "round" => Self::round(&value, args),
+            "round" => self.round(&value, args),
             "pow" => match args.plain.get(1) {
                 Some(power) => self.arithmetic(Op::Pow, &value, power),
                 None => V::None,
@@ -163,7 +162,7 @@ impl Machine<'_> {
                     items.reverse();
                     self.list(items)
                 }
-                None => unknown_of(&value, &Expr::None),
+                None => self.why(&value),
             },
             "enumerate" => match self.elements(&value) {
                 Some(items) => {
@@ -215,7 +214,7 @@ impl Machine<'_> {
             Some(pairs) => {
                 let pairs = pairs.clone();
                 let Some(pairs) = self.elements(&pairs) else {
-                    return unknown_of(&pairs, &Expr::None);
+                    return self.why(&pairs);
                 };
                 for pair in pairs {
                     let (key, value) = (self.item(&pair, &V::Int(0)), self.item(&pair, &V::Int(1)));
@@ -266,14 +265,14 @@ impl Machine<'_> {
         let items = match args.plain.as_slice() {
             [one] => match self.elements(one) {
                 Some(items) => items,
-                None => return unknown_of(one, &Expr::Name("max(…)".into())),
+                None => return self.why(one),
             },
             many => many.to_vec(),
         };
         let mut best: Option<V> = None;
         for item in items {
             let Some(number) = item.float() else {
-                return unknown_of(&item, &Expr::Name("max(…)".into()));
+                return self.why(&item);
             };
             let better = best.as_ref().and_then(V::float).is_none_or(|best| {
                 if largest {
@@ -298,9 +297,7 @@ impl Machine<'_> {
             Some([start, end, step]) if *step != 0 => (*start, *end, *step),
             _ => {
                 let unknown = args.plain.iter().find(|value| value.int().is_none());
-                return unknown.map_or(V::None, |value| {
-                    unknown_of(value, &Expr::Name("range(…)".into()))
-                });
+                return unknown.map_or(V::None, |value| self.why(value));
             }
         };
         let mut items = Vec::new();
@@ -320,7 +317,7 @@ impl Machine<'_> {
         for value in &args.plain {
             match self.elements(value) {
                 Some(items) => columns.push(items),
-                None => return unknown_of(value, &Expr::Name("zip(…)".into())),
+                None => return self.why(value),
             }
         }
         let length = columns.iter().map(Vec::len).min().unwrap_or(0);
@@ -340,15 +337,26 @@ impl Machine<'_> {
     fn names_of(&mut self, name: &str, first: Option<V>) -> V {
         match first {
             Some(V::Instance(id)) => {
-                let entries: Vec<(V, V)> = self
+                let mut entries: Vec<(V, V)> = self
                     .attributes(id)
                     .iter()
                     .map(|(name, value)| (V::Text(name.clone()), value.clone()))
                     .collect();
+                if let Some(object) = self.class_of(id).1 {
+                    entries.push((V::text("**"), V::Object(object)));
+                }
+                self.dict(entries)
+            }
+            Some(V::Object(index)) => {
+                let given = self.given.get(index).map(|args| args.named.clone());
+                let given = given.unwrap_or_default().into_iter();
+                let mut entries: Vec<(V, V)> =
+                    given.map(|(name, value)| (V::Text(name), value)).collect();
+                entries.push((V::text("**"), V::Object(index)));
                 self.dict(entries)
             }
             Some(V::Dict(id)) => V::Dict(id),
-            Some(other) => unknown_of(&other, &Expr::Name("vars(…)".into())),
+            Some(other) => self.why(&other),
             None => {
                 let scope = match name {
                     "globals" => self.global_scope(),
@@ -462,7 +470,7 @@ impl Machine<'_> {
 
     fn sum(&mut self, items: &V) -> V {
         let Some(items) = self.elements(items) else {
-            return unknown_of(items, &Expr::Name("sum(…)".into()));
+            return self.why(items);
         };
         let mut total = V::Int(0);
         for item in items {
@@ -473,7 +481,7 @@ impl Machine<'_> {
 
     fn any_all(&mut self, any: bool, items: &V) -> V {
         let Some(items) = self.elements(items) else {
-            return unknown_of(items, &Expr::Name("any(…)".into()));
+            return self.why(items);
         };
         let mut unknown = None;
         for item in items {
@@ -484,7 +492,7 @@ impl Machine<'_> {
             }
         }
         match unknown {
-            Some(value) => unknown_of(&value, &Expr::Name("any(…)".into())),
+            Some(value) => self.why(&value),
             None => V::Bool(!any),
         }
     }
@@ -520,12 +528,12 @@ impl Machine<'_> {
                 text.chars().count()
             }
             V::None => return V::Int(0),
-            other => return unknown_of(other, &Expr::Name("len(…)".into())),
+            other => return self.why(other),
         };
         V::Int(length as i128)
     }
 
-    pub(super) fn to_int(value: &V) -> V {
+    pub(super) fn to_int(&self, value: &V) -> V {
         match value {
             V::Float(number) if number.is_finite() && number.abs() < 1e30 => {
                 V::Int(number.trunc() as i128)
@@ -536,12 +544,12 @@ impl Machine<'_> {
             },
             other => match other.int() {
                 Some(number) => V::Int(number),
-                None => unknown_of(other, &Expr::Name("int(…)".into())),
+                None => self.why(other),
             },
         }
     }
 
-    pub(super) fn to_float(value: &V) -> V {
+    pub(super) fn to_float(&self, value: &V) -> V {
         match value {
             V::Text(text) => match text.trim().replace('_', "").parse() {
                 Ok(number) => V::Float(number),
@@ -549,15 +557,15 @@ impl Machine<'_> {
             },
             other => match other.float() {
                 Some(number) => V::Float(number),
-                None => unknown_of(other, &Expr::Name("float(…)".into())),
+                None => self.why(other),
             },
         }
     }
 
     /// Python rounds half to even.
-    fn round(value: &V, args: &Args) -> V {
+    fn round(&self, value: &V, args: &Args) -> V {
         let Some(number) = value.float() else {
-            return unknown_of(value, &Expr::Name("round(…)".into()));
+            return self.why(value);
         };
         match args.plain.get(1).and_then(V::int) {
             None if number.is_finite() && number.abs() < 1e30 => {
@@ -573,7 +581,7 @@ impl Machine<'_> {
 
     fn sorted(&mut self, value: &V) -> V {
         let Some(mut items) = self.elements(value) else {
-            return unknown_of(value, &Expr::Name("sorted(…)".into()));
+            return self.why(value);
         };
         self.spend(items.len() * 8);
         if items.iter().all(|item| matches!(item, V::Text(_))) {

@@ -97,6 +97,15 @@ impl Machine<'_> {
         }
         let mut args = args;
         self.need_model(path, &mut args);
+        if let Some((_, value)) = args
+            .named
+            .iter_mut()
+            .find(|(name, _)| &**name == "model_init")
+            && let V::Function(closure) = value
+        {
+            let closure = closure.clone();
+            *value = self.run_function(&closure, Args::default(), None);
+        }
         let on = on.map(|on| self.value(on));
         let plain = args.plain.iter().map(|value| self.value(value)).collect();
         let mut kwargs: Vec<(String, crate::python::Value)> = args
@@ -173,8 +182,58 @@ impl Machine<'_> {
             }
             _ => {}
         }
-        self.launched(last, &closures);
+        self.launched(last, Some(index), &closures);
+        self.run_hooks(index, last, &closures);
         object
+    }
+
+    /// A trainer that runs calls functions of the program's own classes: of a LightningModule that `fit` is given, of a
+    /// class that extends the trainer.
+    fn run_hooks(&mut self, index: usize, last: &str, args: &Args) {
+        const TRAINER: [&str; 4] = [
+            "create_model",
+            "create_optimizer",
+            "get_train_dataloader",
+            "compute_loss",
+        ];
+        const LIGHTNING: [&str; 6] = [
+            "prepare_data",
+            "setup",
+            "configure_model",
+            "configure_optimizers",
+            "train_dataloader",
+            "training_step",
+        ];
+        let (hooks, instances): (&[&str], Vec<usize>) = match last {
+            "train" => (
+                &TRAINER,
+                self.instances.get(&index).copied().into_iter().collect(),
+            ),
+            "fit" | "run" => {
+                let named = args.named.iter().map(|(_, value)| value);
+                let given = args
+                    .plain
+                    .iter()
+                    .chain(named)
+                    .filter_map(|value| match value {
+                        V::Instance(id) => Some(*id),
+                        V::Object(index) => self.instances.get(index).copied(),
+                        _ => None,
+                    });
+                (&LIGHTNING, given.collect())
+            }
+            _ => return,
+        };
+        for id in instances {
+            let Some(class) = self.class_of(id).0 else {
+                continue;
+            };
+            for hook in hooks {
+                if let Some((V::Function(closure), owner)) = class.find(hook) {
+                    self.call_method(V::Instance(id), &closure, owner, Args::default());
+                }
+            }
+        }
     }
 
     fn call_object(&mut self, index: usize, args: Args) -> V {
@@ -185,7 +244,7 @@ impl Machine<'_> {
     }
 
     /// Functions that a launcher is given and calls itself: `mp.spawn(main, args=…)`, `notebook_launcher(train, …)`.
-    pub(super) fn launched(&mut self, last: &str, args: &Args) {
+    pub(super) fn launched(&mut self, last: &str, on: Option<usize>, args: &Args) {
         const LAUNCH: [&str; 10] = [
             "spawn",
             "launch",
@@ -207,8 +266,10 @@ impl Machine<'_> {
         let Some(function) = named.or_else(|| args.plain.iter().find(callables)).cloned() else {
             return;
         };
-        let mut given = match last {
-            "spawn" | "start_processes" => vec![V::Int(0)],
+        let mut given = match (last, on) {
+            ("spawn" | "start_processes", _) => vec![V::Int(0)],
+            // Lightning's Fabric gives itself to the function.
+            ("launch", Some(fabric)) => vec![V::Object(fabric)],
             _ => Vec::new(),
         };
         match args.named("args").or_else(|| args.plain.get(1)).cloned() {

@@ -183,6 +183,7 @@ impl Machine<'_> {
         if let (V::Object(index), Some(Cell::Instance(instance))) = (object, self.heap.get_mut(id))
         {
             instance.object = Some(index);
+            self.instances.insert(index, id);
         }
     }
 
@@ -233,8 +234,9 @@ impl Machine<'_> {
         let base = class.external_base();
         let base =
             base.filter(|path| !path.ends_with("BaseModel") && !path.ends_with("NamedTuple"));
-        let mut kwargs = attributes.clone();
-        kwargs.extend(more);
+        let mut attributes = attributes;
+        attributes.extend(more);
+        let kwargs = attributes.clone();
         let instance = self.new_instance(Some(class.clone()), attributes);
         let V::Instance(id) = instance else {
             return instance;

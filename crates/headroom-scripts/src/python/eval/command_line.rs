@@ -4,7 +4,6 @@ use std::rc::Rc;
 
 use super::Machine;
 use super::argparse::{Action, ArgOption, Number, ParserKind, is_flag, stands_for_something};
-use super::expression::unknown_of;
 use super::value::{Args, Class, Closure, Field, Hint, Id, Name, V, annotated_class, hint};
 use crate::python::syntax::ast::{Expr, ParamKind};
 
@@ -86,7 +85,7 @@ impl Machine<'_> {
         let file = match args.get(0, "json_file") {
             Some(V::Text(path)) if method.ends_with("_file") => Some(path.to_string()),
             Some(other) if method.ends_with("_file") => {
-                unread = Some(unknown_of(other, &Expr::Name("a file".into())));
+                unread = Some(self.why(other));
                 None
             }
             _ => config_file(&mut words),
@@ -106,6 +105,7 @@ impl Machine<'_> {
                 known.extend(self.fields(class).into_iter().map(|field| field.name));
             }
         }
+        self.taken.clone_from(&known);
         let mut made = Vec::new();
         for class in &types {
             let value = match class {
@@ -177,7 +177,8 @@ impl Machine<'_> {
         }
         let more = match class.external_base() {
             Some(_) => {
-                let known: Vec<Name> = fields.iter().map(|field| field.name.clone()).collect();
+                let mut known = self.taken.clone();
+                known.extend(fields.iter().map(|field| field.name.clone()));
                 let mut more: Vec<(Name, V)> = values.to_vec();
                 more.retain(|(name, _)| !known.contains(name));
                 more.extend(self.leftover(words, &known));
@@ -261,7 +262,6 @@ impl Machine<'_> {
             | "chz.nested_entrypoint"
             | "defopt.run"
             | "plac.call"
-            | "absl.app.run"
             | "hydra_zen.zen"
             | "tyro.cli"
             | "tyro.extras.subcommand_cli_from_dict"
@@ -299,6 +299,11 @@ impl Machine<'_> {
                 Some(value) => value.clone(),
                 None => args.named("default").cloned().unwrap_or(V::None),
             },
+            "absl.app.run" => {
+                let main = function?.clone();
+                let argv = self.list(Vec::new());
+                self.call(&main, Args::of(vec![argv]), &String::new)
+            }
             _ => return self.flag_of(path, args),
         })
     }
@@ -352,19 +357,23 @@ impl Machine<'_> {
             },
             None => default,
         };
-        let flags = match self.flags {
-            Some(id) => id,
-            None => {
-                let V::Dict(id) = self.dict(Vec::new()) else {
-                    return None;
-                };
-                self.flags = Some(id);
-                id
-            }
-        };
+        let flags = self.absl_flags();
         self.insert(flags, V::Text(name), value.clone());
         let holder = self.dict(vec![(V::text("value"), value)]);
         Some(holder)
+    }
+
+    pub(super) fn absl_flags(&mut self) -> Id {
+        if let Some(id) = self.flags {
+            return id;
+        }
+        match self.dict(Vec::new()) {
+            V::Dict(id) => {
+                self.flags = Some(id);
+                id
+            }
+            _ => self.environment,
+        }
     }
 
     /// A function called with the options that were given, as `fire`, `typer`, `tyro` and `jsonargparse` do.

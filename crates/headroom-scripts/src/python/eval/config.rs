@@ -1,18 +1,24 @@
 //! Configurations that a program reads: YAML and JSON files, OmegaConf, Hydra, dictionaries with attributes.
 
-use headroom_base::document::{Document, json, yaml};
+use headroom_base::document::{Document, json, toml, yaml};
 
 use super::Machine;
-use super::expression::unknown_of;
 use super::operate::joined;
 use super::value::{Args, Id, Name, V};
-use crate::python::syntax::ast::Expr;
 
 /// Longest document, in bytes.
 const LONGEST_DOCUMENT: usize = 1 << 17;
 
 /// Nesting of documents and of merges.
 const DEEPEST: usize = 24;
+
+/// What a document is written in.
+#[derive(Clone, Copy, Debug)]
+pub enum Format {
+    Json,
+    Yaml,
+    Toml,
+}
 
 impl Machine<'_> {
     pub(super) fn configuration(&mut self, path: &str, args: &Args) -> Option<V> {
@@ -68,7 +74,7 @@ impl Machine<'_> {
                     merged = match (part, at) {
                         (V::Instance(_), 0) => part.clone(),
                         (V::Unknown(_) | V::Name(_), _) => {
-                            return Some(unknown_of(part, &Expr::Name("a configuration".into())));
+                            return Some(self.why(part));
                         }
                         (part, _) => self.merged(&merged, part, DEEPEST),
                     };
@@ -117,11 +123,11 @@ impl Machine<'_> {
                         .map_or_else(|| V::unknown(format!("{path} is not there")), V::Module);
                 }
                 if path.contains('\n') || path.contains(": ") {
-                    return self.document(&path, false);
+                    return self.document(&path, Format::Yaml);
                 }
                 self.config_of(&path)
             }
-            other => unknown_of(other, &Expr::Name("a configuration".into())),
+            other => self.why(other),
         }
     }
 
@@ -129,24 +135,25 @@ impl Machine<'_> {
         let Some(text) = self.file(path) else {
             return V::unknown(format!("{path} is not there"));
         };
-        let value = self.document(
-            &text,
-            std::path::Path::new(path)
-                .extension()
-                .is_some_and(|end| end == "json"),
-        );
+        let extension = std::path::Path::new(path).extension();
+        let format = match extension.and_then(std::ffi::OsStr::to_str) {
+            Some("json") => Format::Json,
+            Some("toml") => Format::Toml,
+            _ => Format::Yaml,
+        };
+        let value = self.document(&text, format);
         self.set_root(&value);
         value
     }
 
-    pub(super) fn document(&mut self, text: &str, is_json: bool) -> V {
+    pub(super) fn document(&mut self, text: &str, format: Format) -> V {
         if text.len() > LONGEST_DOCUMENT || !self.spend(text.len() / 8) {
             return V::unknown("a long document");
         }
-        let read = if is_json {
-            json::read(text)
-        } else {
-            yaml::read(text)
+        let read = match format {
+            Format::Json => json::read(text),
+            Format::Yaml => yaml::read(text),
+            Format::Toml => toml::read(text),
         };
         match read {
             Ok(document) => self.of_document(&document, DEEPEST),
@@ -252,7 +259,7 @@ impl Machine<'_> {
             word if word.starts_with(['[', '{', '-'])
                 || word.starts_with(|c: char| c.is_ascii_digit()) =>
             {
-                match self.document(word, false) {
+                match self.document(word, Format::Yaml) {
                     V::Unknown(_) => V::text(word),
                     V::Text(text) => match text.parse::<f64>() {
                         Ok(number) => V::Float(number),
@@ -342,7 +349,7 @@ impl Machine<'_> {
             }
             match self.shown(&value) {
                 Some(shown) if made.len() + shown.len() < 10_000 => made.push_str(&shown),
-                _ => return unknown_of(&value, &Expr::Name(format!("${{{key}}}").into())),
+                _ => return self.why(&value),
             }
             rest = after;
         }

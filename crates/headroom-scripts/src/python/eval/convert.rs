@@ -10,6 +10,19 @@ use crate::python::Value;
 const DEEPEST_VALUE: usize = 12;
 
 impl Machine<'_> {
+    /// Unknown, because this is not known.
+    pub(super) fn why(&self, value: &V) -> V {
+        let path = |index: usize| self.out.calls.get(index).map_or("", |call| &call.path);
+        match value {
+            V::Unknown(reason) | V::Name(reason) => V::Unknown(reason.clone()),
+            V::Absent(option) => V::unknown(format!("{option} was not given")),
+            V::Object(index) => V::unknown(format!("{}(…)", path(*index))),
+            V::Part(index, part) => V::unknown(format!("{}(…){part}", path(*index))),
+            V::File(path) => V::unknown(format!("the file {path}")),
+            _ => V::unknown("a calculation"),
+        }
+    }
+
     /// A value as a caller sees it.
     pub(super) fn value(&mut self, value: &V) -> Value {
         self.value_within(value, DEEPEST_VALUE)
@@ -83,7 +96,7 @@ impl Machine<'_> {
     }
 
     fn instance_value(&mut self, id: usize, depth: usize) -> Value {
-        if let (_, Some(object)) = self.class_of(id) {
+        if let (Some(_), Some(object)) = self.class_of(id) {
             return Value::Object(object);
         }
         let attributes = self.attributes(id).to_vec();

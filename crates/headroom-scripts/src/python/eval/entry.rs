@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::Machine;
-use super::value::{Args, Closure, Name, ScopeId, V};
+use super::value::{Args, Closure, Name, ScopeId, V, annotated_class};
 use crate::python::syntax::ast::Stmt;
 
 /// Functions that a program begins with, where it calls none itself.
@@ -135,8 +135,71 @@ impl Machine<'_> {
             if entered {
                 self.enter_function(&closure, Args::default())
             } else {
-                self.run_function(&closure, Args::default(), None)
+                self.with_defaults(&closure)
             };
+            if self.reached() {
+                return;
+            }
+        }
+        self.enter_class(body);
+    }
+
+    /// A function with the defaults of its arguments, and of the dataclasses that they are.
+    fn with_defaults(&mut self, closure: &Rc<Closure>) -> V {
+        let mut args = Args::default();
+        for (at, param) in closure.function.params.iter().enumerate() {
+            let default = closure.defaults.get(at).is_some_and(Option::is_some);
+            let class = param.annotation.as_ref().and_then(annotated_class);
+            let Some(class) = class.filter(|_| !default) else {
+                continue;
+            };
+            let before = std::mem::replace(&mut self.scope, closure.scope);
+            let class = self.lookup(&class);
+            self.scope = before;
+            if let Some(V::Class(class)) = class
+                && class.dataclass
+            {
+                let instance = self.instantiate(&class, Args::default());
+                args.named.push((param.name.clone(), instance));
+            }
+        }
+        self.run_function(closure, args, None)
+    }
+
+    /// A class of the program's own that trains, where nothing makes an instance of it.
+    fn enter_class(&mut self, body: &[Stmt]) {
+        const METHODS: [&str; 6] = [
+            "train",
+            "fit",
+            "run",
+            "main",
+            "configure_optimizers",
+            "train_dataloader",
+        ];
+        let scope = self.global_scope();
+        for statement in body {
+            let Stmt::Class(class) = statement else {
+                continue;
+            };
+            let value = self
+                .scopes
+                .get(scope)
+                .and_then(|scope| scope.names.get(&class.name));
+            let Some(V::Class(class)) = value.cloned() else {
+                continue;
+            };
+            let methods = METHODS.iter().filter_map(|name| match class.find(name) {
+                Some((V::Function(closure), owner)) => Some((closure, owner)),
+                _ => None,
+            });
+            let methods: Vec<_> = methods.collect();
+            if methods.is_empty() {
+                continue;
+            }
+            let instance = self.instantiate(&class, Args::default());
+            for (closure, owner) in methods {
+                self.call_method(instance.clone(), &closure, owner, Args::default());
+            }
             if self.reached() {
                 return;
             }

@@ -95,6 +95,8 @@ impl Machine<'_> {
         }
         match super::builtin::named(name) {
             Some(builtin) => V::Builtin(builtin),
+            // A notebook may have imported it in a cell that is not there.
+            None if super::import::is_known_package(name) => V::Name(name.clone()),
             None => V::unknown(format!("{name} is not defined")),
         }
     }

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::Machine;
+use super::config::Format;
 use super::operate::{by_name, joined};
 use super::value::{Args, Name, V};
 
@@ -78,10 +79,22 @@ impl Machine<'_> {
         }
         let callbacks = args.clone();
         let object = self.record(path, None, args, None);
+        match (&**path, last) {
+            ("wandb.init", _) => self.wandb = callbacks.named("config").cloned(),
+            // Weights that are downloaded are named by where they come from.
+            (_, "snapshot_download") => {
+                let names = ["repo_id", "model_id"];
+                let named = names.iter().find_map(|name| callbacks.named(name));
+                if let Some(id) = named.or(callbacks.plain.first()) {
+                    return id.clone();
+                }
+            }
+            _ => {}
+        }
         if let Some(known) = by_name(last) {
             return known;
         }
-        self.launched(last, &callbacks);
+        self.launched(last, None, &callbacks);
         object
     }
 
@@ -162,7 +175,14 @@ impl Machine<'_> {
             }
             "collections.defaultdict" => self.dict(Vec::new()),
             "types.SimpleNamespace" | "argparse.Namespace" => {
-                self.new_instance(None, args.named.clone())
+                let namespace = self.new_instance(None, args.named.clone());
+                // What is not set is asked of the object whose attributes were spread.
+                if let (V::Instance(id), Some(V::Object(index))) = (&namespace, &args.unknown)
+                    && let Some(super::Cell::Instance(instance)) = self.heap.get_mut(*id)
+                {
+                    instance.object = Some(*index);
+                }
+                namespace
             }
             "dataclasses.field"
             | "pydantic.Field"
@@ -184,7 +204,7 @@ impl Machine<'_> {
             "json.loads" => match first? {
                 V::Text(text) => {
                     let text = text.clone();
-                    self.document(&text, true)
+                    self.document(&text, Format::Json)
                 }
                 other => other.clone(),
             },
@@ -200,6 +220,9 @@ impl Machine<'_> {
                 V::Text(text) => V::Text(text.clone()),
                 other => other.clone(),
             },
+            "packaging.version.parse" | "packaging.version.Version" | "version.parse" => {
+                first?.clone()
+            }
             "torch.cuda.is_available" | "torch.distributed.is_available" => V::Bool(true),
             "torch.backends.mps.is_available" => V::Bool(false),
             "torch.cuda.get_device_capability" => self.tuple(vec![V::Int(9), V::Int(0)]),
@@ -213,7 +236,9 @@ impl Machine<'_> {
                 other => other.clone(),
             },
             "yaml.dump" | "yaml.safe_dump" | "json.dump" => return self.dump(path, args),
-            "contextlib.nullcontext" | "contextlib.suppress" => V::None,
+            "contextlib.nullcontext" | "contextlib.suppress" | "mmengine.config.read_base" => {
+                V::None
+            }
             "inspect.signature" => V::unknown("inspect.signature()"),
             _ => return None,
         })
@@ -225,10 +250,7 @@ impl Machine<'_> {
             match part {
                 V::Text(part) => path = joined(&path, part),
                 other => {
-                    return super::expression::unknown_of(
-                        other,
-                        &crate::python::syntax::ast::Expr::None,
-                    );
+                    return self.why(other);
                 }
             }
             self.spend(1 + path.len() / 64);
@@ -321,10 +343,7 @@ impl Machine<'_> {
             return Some(product);
         }
         let Some(number) = first.float() else {
-            return Some(super::expression::unknown_of(
-                first,
-                &crate::python::syntax::ast::Expr::None,
-            ));
+            return Some(self.why(first));
         };
         Some(match path {
             "math.ceil" => whole(number.ceil()),

@@ -1,10 +1,8 @@
 //! Methods of text, lists, dictionaries, files and parsers.
 
-use super::expression::unknown_of;
 use super::operate::joined;
 use super::value::{Args, Id, Name, V};
 use super::{Cell, LONGEST_TEXT, Machine};
-use crate::python::syntax::ast::Expr;
 
 /// Parts that a text is split into.
 const MOST_PARTS: usize = 2_000;
@@ -48,7 +46,7 @@ impl Machine<'_> {
                 "item" => on.clone(),
                 _ => V::unknown(name.clone()),
             },
-            other => unknown_of(other, &Expr::Name(name.clone())),
+            other => self.why(other),
         }
     }
 
@@ -206,12 +204,12 @@ impl Machine<'_> {
 
     fn join_text(&mut self, separator: &str, items: &V) -> V {
         let Some(items) = self.elements(items) else {
-            return unknown_of(items, &Expr::Name("join(…)".into()));
+            return self.why(items);
         };
         let mut text = String::new();
         for (at, item) in items.iter().enumerate() {
             let V::Text(item) = item else {
-                return unknown_of(item, &Expr::Name("join(…)".into()));
+                return self.why(item);
             };
             if at > 0 {
                 text.push_str(separator);
@@ -257,10 +255,7 @@ impl Machine<'_> {
                     text.push_str(&super::operate::formatted(value, &shown, format));
                 }
                 _ => {
-                    return value.map_or_else(
-                        || V::unknown("a text"),
-                        |value| unknown_of(value, &Expr::Name("format(…)".into())),
-                    );
+                    return value.map_or_else(|| V::unknown("a text"), |value| self.why(value));
                 }
             }
         }
@@ -401,7 +396,7 @@ impl Machine<'_> {
             return self.resolved(value);
         }
         if let Some(spread) = self.entry(id, "**") {
-            return unknown_of(&spread, &Expr::Name(text.clone()));
+            return self.why(&spread);
         }
         let value = default.unwrap_or(V::None);
         if name == "setdefault" {
@@ -412,6 +407,8 @@ impl Machine<'_> {
 
     fn file_method(&mut self, path: &Name, name: &str, args: &Args) -> V {
         match name {
+            // `exec(open("configurator.py").read())`.
+            "read" if path.ends_with(".py") => V::File(path.clone()),
             "read" | "readlines" | "read_text" => match self.file(path) {
                 Some(text) if text.len() <= LONGEST_TEXT => {
                     self.spend(text.len() / 64);

@@ -8,6 +8,7 @@ mod class;
 mod command_line;
 mod config;
 mod convert;
+mod defaults;
 mod entry;
 mod expression;
 mod external;
@@ -108,6 +109,14 @@ struct Machine<'a> {
     commands: Vec<(usize, Rc<Closure>)>,
     /// Names of the functions that ran.
     ran: BTreeSet<Name>,
+    /// Options that a dataclass of the program's own takes from the command line.
+    taken: Vec<Name>,
+    /// `wandb.config`, once it was given.
+    wandb: Option<V>,
+    /// `sys.argv`, once it was read.
+    argv: Option<Id>,
+    /// Instances of classes that extend one of another module, by the call of that.
+    instances: BTreeMap<usize, Id>,
     /// `FLAGS` of absl.
     flags: Option<Id>,
     /// Arguments as they were given, before they are converted for `calls`.
@@ -156,6 +165,10 @@ impl<'a> Machine<'a> {
             root: None,
             commands: Vec::new(),
             ran: BTreeSet::new(),
+            taken: Vec::new(),
+            wandb: None,
+            argv: None,
+            instances: BTreeMap::new(),
             flags: None,
             given: Vec::new(),
         }

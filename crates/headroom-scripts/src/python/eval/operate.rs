@@ -74,6 +74,7 @@ impl Machine<'_> {
             V::List(id) => Some(!self.items(*id).is_empty()),
             V::Dict(id) => Some(!self.entries(*id).is_empty()),
             V::Object(index) => self.is_constructed(*index).then_some(true),
+            V::Name(path) if path.ends_with(".TYPE_CHECKING") => Some(false),
             V::Name(path) => super::import::is_known_package(path).then_some(true),
             V::Unknown(_) | V::Part(..) | V::File(_) => None,
             _ => Some(true),

@@ -221,6 +221,48 @@ fn write(expr: &Expr, text: &mut String, depth: usize) {
             write(of, text, depth);
             text.push_str(if args.is_empty() { "()" } else { "(…)" });
         }
+        Expr::Not(inside) => {
+            text.push_str("not ");
+            write(inside, text, depth);
+        }
+        Expr::Negative(inside) => {
+            text.push('-');
+            write(inside, text, depth);
+        }
+        Expr::Compare(first, rest) => {
+            write(first, text, depth);
+            for (comparison, right) in rest {
+                text.push_str(match comparison {
+                    Comparison::Equal => " == ",
+                    Comparison::Unequal => " != ",
+                    Comparison::Less => " < ",
+                    Comparison::LessEqual => " <= ",
+                    Comparison::Greater => " > ",
+                    Comparison::GreaterEqual => " >= ",
+                    Comparison::Is => " is ",
+                    Comparison::IsNot => " is not ",
+                    Comparison::In => " in ",
+                    Comparison::NotIn => " not in ",
+                });
+                write(right, text, depth);
+            }
+        }
+        Expr::And(items) => write_all(items, " and ", text, depth),
+        Expr::Or(items) => write_all(items, " or ", text, depth),
+        Expr::Tuple(items) | Expr::List(items) => {
+            text.push('[');
+            write_all(items, ", ", text, depth);
+            text.push(']');
+        }
         _ => text.push('…'),
+    }
+}
+
+fn write_all(items: &[Expr], between: &str, text: &mut String, depth: usize) {
+    for (at, item) in items.iter().enumerate().take(8) {
+        if at > 0 {
+            text.push_str(between);
+        }
+        write(item, text, depth);
     }
 }

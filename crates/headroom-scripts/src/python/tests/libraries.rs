@@ -48,7 +48,7 @@ fn dataclasses_are_filled_from_the_command_line() {
         "--model m --rank 4 --bf16 --learning_rate 1e-5",
         &[],
         &[
-            "transformers.TrainingArguments(optim='adamw_torch', model='m', rank=4, bf16=True, learning_rate=1e-5)",
+            "transformers.TrainingArguments(optim='adamw_torch', bf16=True, learning_rate=1e-5)",
             "a.f('m', 4, ['q'], True, 'adamw_torch')",
         ],
     );
@@ -176,4 +176,73 @@ fn notebooks_are_code_commands_and_files() {
         [("c.yaml".to_string(), "lr: 1\n".to_string())]
     );
     assert_eq!(module.pins, [("trl".to_string(), "0.14".to_string())]);
+}
+
+#[test]
+fn programs_are_entered_through_trainers_and_launchers() {
+    check(
+        "import lightning as L, torch\nclass M(L.LightningModule):\n    def __init__(self, lr):\n        super().__init__()\n        self.lr = lr\n    def configure_optimizers(self):\n        return torch.optim.AdamW(self.parameters(), lr=self.lr)\nL.Trainer(devices=2).fit(M(0.1))",
+        "",
+        &[],
+        &[
+            "lightning.Trainer(devices=2)",
+            "lightning.LightningModule()",
+            "#0.fit(#1)",
+            "#1.parameters()",
+            "torch.optim.AdamW(#3, lr=0.1)",
+        ],
+    );
+    check(
+        "import lightning as L\nfabric = L.Fabric()\ndef main(fabric, n):\n    fabric.setup(n)\nfabric.launch(main, 3)",
+        "",
+        &[],
+        &["lightning.Fabric()", "#0.launch(main, 3)", "#0.setup(3)"],
+    );
+    check(
+        "from transformers import Trainer, AutoModel\ndef init():\n    return AutoModel.from_pretrained('m')\nTrainer(model_init=init)",
+        "",
+        &[],
+        &[
+            "transformers.AutoModel.from_pretrained('m')",
+            "transformers.Trainer(model_init=#0)",
+        ],
+    );
+    check(
+        "from dataclasses import dataclass\nfrom trl import SFTTrainer\n@dataclass\nclass C:\n    n: int = 3\ndef train_all(c: C, more):\n    SFTTrainer(c.n)",
+        "",
+        &[],
+        &["trl.SFTTrainer(3)"],
+    );
+    check(
+        "import wandb, torch\nwandb.init(config={'lr': 0.1})\nc = wandb.config\ntorch.optim.SGD(lr=c.lr)",
+        "",
+        &[],
+        &["wandb.init(config={'lr': 0.1})", "torch.optim.SGD(lr=0.1)"],
+    );
+    check(
+        "from absl import app, flags\nimport torch\nflags.DEFINE_float('lr', 0.1, 'x')\nFLAGS = flags.FLAGS\ndef main(argv):\n    torch.optim.SGD(lr=FLAGS.lr)\napp.run(main)",
+        "--lr=0.5",
+        &[],
+        &["torch.optim.SGD(lr=0.5)"],
+    );
+    check(
+        "import torch, model\nlr = 1\nbatch = 8\nexec(open('configurator.py').read())\ntorch.optim.SGD(lr=lr, b=batch)",
+        "config/x.py --lr=3",
+        &[("x.py", "batch = 2\n")],
+        &["torch.optim.SGD(lr=3, b=2)"],
+    );
+}
+
+#[test]
+fn options_of_several_classes_reach_a_namespace() {
+    let text = "import argparse, transformers\nfrom dataclasses import dataclass\n@dataclass\nclass A:\n    x: int = 1\n@dataclass\nclass T(transformers.TrainingArguments):\n    bits: int = 4\na, t = transformers.HfArgumentParser((A, T)).parse_args_into_dataclasses()\nargs = argparse.Namespace(**vars(a), **vars(t))\ntransformers.f(args.x, args.bits, args.gradient_checkpointing, args.learning_rate)";
+    check(
+        text,
+        "--learning_rate 0.5",
+        &[],
+        &[
+            "transformers.TrainingArguments(bits=4, learning_rate=0.5)",
+            "transformers.f(1, 4, False, 0.5)",
+        ],
+    );
 }
