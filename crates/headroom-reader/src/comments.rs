@@ -90,6 +90,7 @@ pub fn zero(text: &str) -> Option<DataParallel> {
         ("zerostage1", DataParallel::Zero1),
         ("stage1", DataParallel::Zero1),
         ("zero0", DataParallel::Zero0),
+        ("stage0", DataParallel::Zero0),
     ]
     .iter()
     .find(|(part, _)| plain.contains(part))

@@ -29,7 +29,7 @@ pub struct Known {
 
 pub fn find(program: &str, flags: &Keys) -> Option<&'static Known> {
     let path = program.replace('.', "/").replace("/py", ".py");
-    KNOWN.iter().find(|known| {
+    KNOWN.iter().chain(super::examples::EXAMPLES).find(|known| {
         let named = known
             .paths
             .iter()

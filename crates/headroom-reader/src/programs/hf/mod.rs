@@ -2,6 +2,7 @@
 
 pub mod adapters;
 pub mod arguments;
+mod examples;
 mod known;
 pub mod precision;
 pub mod python;

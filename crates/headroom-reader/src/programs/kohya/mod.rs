@@ -271,7 +271,7 @@ fn model(keys: &Keys, script: Script) -> Fact<String> {
                 origin,
             }
         }
-        other => other,
+        unknown @ Fact::Unknown(_) => unknown,
     }
 }
 

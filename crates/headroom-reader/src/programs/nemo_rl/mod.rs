@@ -41,7 +41,8 @@ fn read(source: &Source) -> Option<Facts> {
                     | "run_ppo.py"
                     | "run_grpo_sliding_puzzle.py"
             );
-            if !own {
+            // Other programs have a `run_distillation.py` too.
+            if !own || flags.has("teacher_model_name_or_path") {
                 return None;
             }
             let default = match file {
