@@ -39,7 +39,7 @@ fn axolotl() {
         (
             "base_model: stabilityai/stablelm-2-1_6b\nload_in_8bit: true\nsequence_len: 4096\nadapter: lora\nlora_r: 32\n\
           lora_target_linear: true\nmicro_batch_size: 1\nbf16: auto",
-            "model=stablelm-2-1.6b mb=1 seq=4096 lora_rank=32 quant=none",
+            "model=stablelm-2-1.6b mb=1 seq=4096 lora_rank=32 quant=int8",
         ),
         (
             "base_model: meta-llama/Llama-3.2-1B\nsequence_len: 512\ngradient_accumulation_steps: 4\nmicro_batch_size: 4\n\

@@ -73,33 +73,7 @@ fn kind(name: &str, text: &str) -> Kind {
     if python::notebook(text).is_some() || starts(&["import ", "from ", "def ", "class "]) {
         return Kind::Python;
     }
-    let launchers = [
-        "torchrun ",
-        "accelerate launch",
-        "deepspeed ",
-        "python ",
-        "python3 ",
-        "srun ",
-        "export ",
-        "#SBATCH",
-        "CUDA_VISIBLE_DEVICES=",
-        "uv run ",
-        "tune run",
-        "llamafactory-cli ",
-        "swift ",
-        "axolotl ",
-        "NPROC_PER_NODE=",
-        "litgpt ",
-        "yolo ",
-        "$ ",
-        "composer ",
-        "xtuner ",
-        "ray job",
-        "sbatch ",
-        "bash ",
-        "sh ",
-    ];
-    if starts(&launchers) {
+    if text.lines().any(starts_a_program) {
         return Kind::Shell;
     }
     if lines.nth(1).is_none() && !text.trim_start().starts_with('{') {
@@ -112,18 +86,19 @@ fn kind(name: &str, text: &str) -> Kind {
     }
 }
 
-/// The flags of a script's commands that start something, as documents with typed values: for readers of documents.
-pub fn flags_of(file: &File, beside: &dyn Beside) -> Vec<Document> {
+/// The launches of a script, each with its flags as a document with typed values: for readers of documents.
+pub fn launches(file: &File, beside: &dyn Beside) -> Vec<(shell::Launch, Document)> {
     if kind(&file.name, &file.text) != Kind::Shell {
         return Vec::new();
     }
     let script = shell::evaluate(&file.text, beside);
-    let launches = script
-        .commands
+    joined(&script.commands)
         .iter()
-        .filter_map(|command| shell::launch(command, &script, beside));
-    launches
-        .map(|launch| keys::typed(flags::keys(&launch).tree()))
+        .filter_map(|command| shell::launch(command, &script, beside))
+        .map(|launch| {
+            let flags = keys::typed(flags::keys(&launch).tree());
+            (launch, flags)
+        })
         .collect()
 }
 
@@ -140,6 +115,55 @@ pub fn words(text: &str, beside: &dyn Beside) -> Facts {
         }
     }
     sentence::read(text)
+}
+
+/// Whether a line is a command that may start a training program, behind variables of its own or not.
+fn starts_a_program(line: &str) -> bool {
+    const LAUNCHERS: &[&str] = &[
+        "torchrun",
+        "accelerate",
+        "deepspeed",
+        "python",
+        "python3",
+        "srun",
+        "sbatch",
+        "export",
+        "uv",
+        "tune",
+        "trl",
+        "llamafactory-cli",
+        "swift",
+        "megatron",
+        "axolotl",
+        "litgpt",
+        "yolo",
+        "composer",
+        "xtuner",
+        "ray",
+        "bash",
+        "sh",
+        "nohup",
+        "mpirun",
+        "unsloth",
+        "poetry",
+        "conda",
+        "nemo",
+        "torchtitan",
+        "docker",
+        "singularity",
+    ];
+    let is_variable = |word: &&str| {
+        let name = word.split_once('=').map_or("", |(name, _)| name);
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    let mut words = line
+        .split_whitespace()
+        .skip_while(|word| matches!(*word, "$" | "!" | ">"));
+    let own = words.by_ref().skip_while(is_variable);
+    let mut own = own.peekable();
+    let first = own.next().unwrap_or_default();
+    let second = own.next().is_some();
+    line.starts_with("#SBATCH") || (second && LAUNCHERS.contains(&first))
 }
 
 fn document(file: &File, beside: &dyn Beside) -> Facts {
@@ -182,7 +206,10 @@ fn script(file: &File, beside: &dyn Beside) -> Facts {
 }
 
 fn run(file: &File, script: &shell::Script, beside: &dyn Beside) -> Facts {
-    let written = Written { script, beside };
+    let written = Written {
+        files: &script.files,
+        beside,
+    };
     let launches: Vec<shell::Launch> = joined(&script.commands)
         .iter()
         .filter_map(|command| shell::launch(command, script, &written))
@@ -256,12 +283,16 @@ fn module(
     let code = python::notebook(&file.text);
     let text = code.as_deref().unwrap_or(&file.text);
     let module = python::evaluate(text, arguments, beside);
-    let commands = module.commands.clone();
+    let (commands, files) = (module.commands.clone(), module.files.clone());
+    let written = Written {
+        files: &files,
+        beside,
+    };
     let source = Source {
         name: &file.name,
         text,
         form: Form::Python { module, launch },
-        beside,
+        beside: &written,
     };
     if let Some(facts) = of_programs(&source) {
         return facts;
@@ -272,7 +303,7 @@ fn module(
             name: String::new(),
             text: command.clone(),
         };
-        Some(script(&own, beside)).filter(|facts| facts.refused.is_none())
+        Some(script(&own, &written)).filter(|facts| facts.refused.is_none())
     });
     started.unwrap_or_else(|| Facts::refuse("it trains nothing with a known program"))
 }
@@ -289,20 +320,18 @@ impl Beside for Together<'_> {
     }
 }
 
-/// Files that a script writes before it starts a program, and those beside it.
+/// Files that a script or a notebook writes before it starts a program, and those beside it.
 struct Written<'a> {
-    script: &'a shell::Script,
+    files: &'a [(String, String)],
     beside: &'a dyn Beside,
 }
 
 impl Beside for Written<'_> {
     fn text(&self, path: &str) -> Option<String> {
-        let own = self
-            .script
-            .files
-            .iter()
-            .rev()
-            .find(|(name, _)| name == path);
+        let plain = |path: &str| path.trim_start_matches("./").to_string();
+        let wanted = plain(path);
+        let mut own = self.files.iter().rev();
+        let own = own.find(|(name, _)| plain(name) == wanted);
         own.map(|(_, text)| text.clone())
             .or_else(|| self.beside.text(path))
     }

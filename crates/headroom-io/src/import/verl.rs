@@ -14,48 +14,6 @@ pub fn recognises(document: &Document) -> bool {
         || model.is_some_and(|model| model.get("partial_pretrain").is_some())
 }
 
-/// The most words of a command that are read.
-const WORDS: usize = 2_000;
-
-/// The arguments of a verl program as the equivalent configuration.
-pub fn document(words: &[String]) -> Document {
-    let mut document = Document::new();
-    for word in words.iter().take(WORDS) {
-        let Some((key, value)) = word.trim_start_matches('+').split_once('=') else {
-            continue;
-        };
-        // An expansion that is known only at run time is skipped.
-        let plain = |part: &str| part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-        if value.is_empty() || key.split('.').count() > 8 || !key.split('.').all(plain) {
-            continue;
-        }
-        *document.at(key.split('.')) = parsed(value);
-    }
-    document
-}
-
-fn parsed(word: &str) -> Document {
-    match word {
-        "true" | "True" => return Document::Bool(true),
-        "false" | "False" => return Document::Bool(false),
-        "null" | "None" => return Document::Null,
-        _ => {}
-    }
-    if let Ok(whole) = word.parse::<i128>() {
-        return Document::Int(whole);
-    }
-    let list = word
-        .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'));
-    match list {
-        Some(items) => {
-            let item = |item: &str| Document::from(item.trim().trim_matches(['\'', '"']));
-            Document::List(items.split(',').map(item).collect())
-        }
-        None => word.into(),
-    }
-}
-
 /// The default scenario with the settings of the policy's update.
 pub fn read(document: &Document) -> Imported {
     let mut reader = KeyReader::new(document);

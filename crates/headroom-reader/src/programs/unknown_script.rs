@@ -31,6 +31,30 @@ const NAMES: &[&str] = &[
     "lora",
 ];
 
+/// Words in the name of one that does something else with a model.
+const OTHERS: &[&str] = &[
+    "merge",
+    "eval",
+    "evaluate",
+    "infer",
+    "inference",
+    "generate",
+    "convert",
+    "export",
+    "serve",
+    "prepare",
+    "preprocess",
+    "benchmark",
+    "test",
+    "demo",
+    "chat",
+    "download",
+    "tokenize",
+    "tokenizer",
+    "upload",
+    "plot",
+];
+
 const MODELS: &[&str] = &[
     "model_name_or_path",
     "model_name",
@@ -71,6 +95,10 @@ fn read(source: &Source) -> Option<Facts> {
         .next()
         .unwrap_or(&program)
         .trim_end_matches(".py");
+    let mut parts = stem.split(|c: char| !c.is_alphanumeric());
+    if parts.any(|part| OTHERS.contains(&part)) {
+        return None;
+    }
     let named = stem
         .split(|c: char| !c.is_alphanumeric())
         .any(|part| NAMES.iter().any(|name| part.starts_with(name)))

@@ -1,5 +1,6 @@
 //! The trainer that a script builds, and what its version does by default.
 
+use headroom_catalog as catalog;
 use headroom_scripts::Beside;
 use headroom_scripts::python::{Call, Value};
 
@@ -9,6 +10,7 @@ use super::model::Model;
 use crate::fact::Fact;
 use crate::facts::{Ask, Facts};
 use crate::keys::Keys;
+use crate::names;
 use crate::programs::hf::{arguments, precision};
 use crate::programs::launched;
 use crate::words::{Checkpointing, Compute, DataParallel, Offload, Task, Trained, Weights};
@@ -162,9 +164,10 @@ impl<'a> Trainer<'a> {
             "transformers"
         };
         let mut facts = Facts::of(trainer);
-        let init = self
-            .config
-            .and_then(|config| argument(config, "model_init_kwargs", usize::MAX));
+        // Trainers took it themselves until TRL 0.12.
+        let of_config = |config| argument(config, "model_init_kwargs", usize::MAX);
+        let init = self.config.and_then(of_config);
+        let init = init.or_else(|| argument(self.call, "model_init_kwargs", usize::MAX));
         let mut model = Model::of(calls, argument(self.call, "model", 0), init);
         if model.name.is_unsaid() {
             // `model_init=function`.
@@ -354,15 +357,7 @@ impl<'a> Trainer<'a> {
             facts.compute = take(&mut facts.compute)
                 .or_default(Compute::Bf16Autocast, "Unsloth: bf16 where the GPU has it");
         }
-        if facts.task.value() == Some(&Task::Seq2Seq) && !facts.sequence.is_known() {
-            let is_t5 = facts
-                .model
-                .value()
-                .is_some_and(|model| model.contains("t5"));
-            if is_t5 {
-                facts.sequence = Fact::default_of(512, "the tokenizer's limit for T5");
-            }
-        }
+        limit(facts);
         if facts.task.value() == Some(&Task::Contrastive) && facts.sequence.is_unsaid() {
             facts.sequence = Fact::default_of(512, "the encoder's own max_seq_length");
         }
@@ -454,6 +449,32 @@ impl<'a> Trainer<'a> {
     }
 }
 
+/// What truncation cuts to where no length is given: as many tokens as an encoder has positions.
+fn limit(facts: &mut Facts) {
+    let encodes = matches!(
+        facts.task.value(),
+        Some(
+            Task::Seq2Seq
+                | Task::Classification
+                | Task::TokenClassification
+                | Task::QuestionAnswering
+                | Task::MaskedLm
+                | Task::Regression
+        )
+    );
+    let (true, false, Some(model)) = (encodes, facts.sequence.is_known(), facts.model.value())
+    else {
+        return;
+    };
+    let entry = names::named(model).catalogue.and_then(catalog::model);
+    let positions = entry.and_then(|entry| entry.size("ctx"));
+    // T5 has no positions; its tokenizer cuts at 512.
+    let positions = positions.or_else(|| model.contains("t5").then_some(512));
+    if let Some(positions) = positions.filter(|positions| (1..=1024).contains(positions)) {
+        facts.sequence = Fact::default_of(positions, "the tokenizer's limit");
+    }
+}
+
 /// A constant of the module that is named as a length: texts are cut by slices of it.
 fn constant(calls: &Calls) -> Fact<u64> {
     const NAMES: &[&str] = &[
@@ -495,6 +516,7 @@ fn unsloth_model(calls: &Calls, model: &Model, facts: &mut Facts) {
         .unwrap_or(!full);
     if four_bits && !matches!(facts.weights.value(), Some(Weights::Int8)) {
         facts.weights = Fact::default_of(Weights::Nf4, "Unsloth's load_in_4bit");
+        facts.double_quantised = Fact::default_of(true, "Unsloth's own quantisation");
     }
     facts.weights = take(&mut facts.weights).or_default(Weights::Bf16, "Unsloth's dtype");
     if facts.adapter.value().is_some_and(Option::is_some) && four_bits {
