@@ -323,7 +323,7 @@ fn litgpt() {
         ),
         (
             "model_name: tiny-llama-1.1b\nprecision: bf16-mixed\ndevices: 8\ntrain: {global_batch_size: 512, micro_batch_size: 4, max_seq_length: 2048}",
-            "model=tinyllama-1.1b mb=4 accum=16 seq=2048 precision=amp-bf16 gpus=8 par=hsdp ckpt=none",
+            "model=tinyllama-1.1b mb=4 accum=16 seq=2048 precision=amp-bf16 gpus=8 par=fsdp1 ckpt=none",
         ),
     ] {
         check(text, expected);

@@ -324,6 +324,14 @@ impl Writer {
 
     fn spread(&mut self, facts: &Facts) {
         let Fact::Known { value, origin } = &facts.strategy else {
+            if facts.gpus.value().is_some_and(|gpus| *gpus > 1) {
+                let why = "several GPUs, and nothing divides the model";
+                self.set(
+                    "parallel.strategy",
+                    "ddp",
+                    &fact::Origin::Follows(why.into()),
+                );
+            }
             return;
         };
         let strategy = match value.data {

@@ -6,6 +6,7 @@ use headroom_core::estimate;
 use headroom_reader::draft::{self, Drafted};
 use headroom_reader::facts::{Ask, Facts};
 use headroom_reader::keys::Keys;
+use headroom_reader::words::Wanted;
 use headroom_reader::{asks, names, reading};
 use headroom_scenario::resolve::{Origin, resolve};
 use headroom_scenario::settings::{self, SettingId};
@@ -332,8 +333,27 @@ fn of_facts(facts: Facts, over: Draft, is_sentence: bool) -> Brought {
             ));
         }
     }
+    brought
+        .notes
+        .extend(facts.wanted.map(wanted).map(str::to_string));
+    if is_sentence && !facts.unread.is_empty() {
+        let words = facts.unread.join("`, `");
+        brought.notes.push(format!("not understood: `{words}`"));
+    }
     brought.facts = Some(facts);
     brought
+}
+
+/// The command that answers what a sentence asks, besides whether its run fits.
+const fn wanted(wanted: Wanted) -> &'static str {
+    match wanted {
+        Wanted::Batch => "for the largest batch: `headroom fit` with the same words",
+        Wanted::Length => {
+            "for the longest sequence: `headroom plan --goal length` with the same words"
+        }
+        Wanted::Cards => "for the number of GPUs: `headroom plan --goal cards` with the same words",
+        Wanted::Cheapest => "for the cheapest GPU: `headroom gpus` with the same words",
+    }
 }
 
 /// `all-linear`: the model's own names for its linear layers.

@@ -247,7 +247,7 @@ fn spread(keys: &Keys, recipe: Recipe, facts: &mut Facts) {
         Recipe::Full | Recipe::Adapter => (DataParallel::Fsdp1, true),
         Recipe::Lora => (DataParallel::Fsdp2, false),
         Recipe::Pretrain if nodes > 1 => (DataParallel::Hsdp, false),
-        Recipe::Pretrain => (DataParallel::Hsdp, false),
+        Recipe::Pretrain => (DataParallel::Fsdp1, false),
     };
     facts.strategy = Fact::default_of(Strategy::from(strategy), "LitGPT for this number of GPUs");
     let checkpointing = if checkpointed {
