@@ -27,6 +27,9 @@ enum Kind {
 pub fn files(files: &[File], beside: &dyn Beside) -> Facts {
     let together = Together { files, beside };
     let mut all: Vec<Facts> = files.iter().map(|one| file(one, &together)).collect();
+    if all.is_empty() {
+        return Facts::refuse("nothing was given");
+    }
     let main = all.iter().position(|facts| {
         facts.refused.is_none() && (!facts.model.is_unsaid() || !facts.micro_batch.is_unsaid())
     });
@@ -86,19 +89,37 @@ fn kind(name: &str, text: &str) -> Kind {
     }
 }
 
-/// The launches of a script, each with its flags as a document with typed values: for readers of documents.
-pub fn launches(file: &File, beside: &dyn Beside) -> Vec<(shell::Launch, Document)> {
+/// A command that starts something.
+#[derive(Clone, Debug)]
+pub struct Launched {
+    pub launch: shell::Launch,
+    /// With typed values: for readers of documents.
+    pub flags: Document,
+    /// Variables with their texts.
+    pub environment: Vec<(String, String)>,
+}
+
+/// The launches of a script.
+pub fn launches(file: &File, beside: &dyn Beside) -> Vec<Launched> {
     if kind(&file.name, &file.text) != Kind::Shell {
         return Vec::new();
     }
     let script = shell::evaluate(&file.text, beside);
+    let launched = |command: &shell::Command| {
+        let launch = shell::launch(command, &script, beside)?;
+        let variables = command.environment.iter();
+        let known = variables.filter(|(_, word)| word.unknown.is_none());
+        Some(Launched {
+            flags: keys::typed(flags::keys(&launch).tree()),
+            environment: known
+                .map(|(name, word)| (name.clone(), word.text.clone()))
+                .collect(),
+            launch,
+        })
+    };
     joined(&script.commands)
         .iter()
-        .filter_map(|command| shell::launch(command, &script, beside))
-        .map(|launch| {
-            let flags = keys::typed(flags::keys(&launch).tree());
-            (launch, flags)
-        })
+        .filter_map(launched)
         .collect()
 }
 

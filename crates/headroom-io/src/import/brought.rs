@@ -6,15 +6,18 @@ use headroom_core::estimate;
 use headroom_reader::draft::{self, Drafted};
 use headroom_reader::facts::{Ask, Facts};
 use headroom_reader::keys::Keys;
+use headroom_reader::reading::{self, Launched};
 use headroom_reader::words::Wanted;
-use headroom_reader::{asks, names, reading};
+use headroom_reader::{asks, names};
 use headroom_scenario::resolve::{Origin, resolve};
 use headroom_scenario::settings::{self, SettingId};
 use headroom_scenario::{Case, Draft, Problem, Scenario, presets, share};
 use headroom_scripts::shell::{Count, Launch};
 use headroom_scripts::{Beside, File};
 
-use super::{Imported, config, known, linked, memory_effect_of_key, plugin_script, recorded};
+use super::{
+    Imported, allocator, config, known, linked, memory_effect_of_key, plugin_script, recorded,
+};
 
 /// What was brought.
 #[derive(Clone, Debug, Default)]
@@ -100,15 +103,18 @@ pub fn files(files: &[File], beside: &dyn Beside, run: Option<&Scenario>) -> Bro
     let facts = reading::files(files, beside);
     let default = Scenario::default();
     let run_or_default = run.unwrap_or(&default);
-    let exact = files.iter().find_map(|file| {
-        let launches = reading::launches(file, beside);
-        let flags = launches
-            .into_iter()
-            .map(|(launch, flags)| equivalent(&launch, flags));
-        let mut documents = parse(&file.text).into_iter().chain(flags);
-        documents.find_map(|document| known(&document, run_or_default))
-    });
-    match exact {
+    let launches: Vec<Launched> = files
+        .iter()
+        .flat_map(|file| reading::launches(file, beside))
+        .collect();
+    let documents = files.iter().filter_map(|file| parse(&file.text));
+    let flags = launches
+        .iter()
+        .map(|one| equivalent(&one.launch, one.flags.clone()));
+    let exact = documents
+        .chain(flags)
+        .find_map(|document| known(&document, run_or_default));
+    let mut brought = match exact {
         Some(exact) if facts.refused.is_some() => of_import(exact, run.is_some()),
         Some(exact) if exact.part && run.is_some() => of_import(exact, true),
         Some(exact) => merged(exact, facts),
@@ -120,6 +126,21 @@ pub fn files(files: &[File], beside: &dyn Beside, run: Option<&Scenario>) -> Bro
             },
             None => of_facts(facts, Draft::of_format(Scenario::VERSION), false),
         },
+    };
+    for launched in &launches {
+        settings_of(&launched.environment, &mut brought.draft);
+    }
+    brought
+}
+
+/// The allocator's settings among variables.
+fn settings_of(variables: &[(String, String)], draft: &mut Draft) {
+    let mut imported = Imported::default();
+    allocator(&mut imported, variables);
+    for setting in settings::all() {
+        if let Some((value, origin @ Origin::File { .. })) = imported.draft.get(setting) {
+            draft.set_value(setting, value.clone(), origin.clone());
+        }
     }
 }
 

@@ -264,13 +264,25 @@ fn spread(keys: &Keys, beside: &dyn Beside, facts: &mut Facts) {
     }
     launched::fsdp(keys, facts);
     if facts.strategy.is_unsaid() && keys.has("fsdp_config") {
-        let version = keys.whole("fsdp_version");
+        let version = keys
+            .whole("fsdp_version")
+            .or(keys.whole("fsdp_config.fsdp_version"))
+            .or(keys.whole("fsdp_config.version"));
         let strategy = if version.value() == Some(&2) {
             DataParallel::Fsdp2
         } else {
             DataParallel::Fsdp1
         };
         facts.strategy = Fact::read(Strategy::from(strategy), "fsdp_config");
+        let on_host = [
+            "fsdp_config.offload_params",
+            "fsdp_config.fsdp_offload_params",
+        ]
+        .iter()
+        .any(|key| keys.switch(key).value() == Some(&true));
+        if on_host {
+            facts.offload = Fact::read(Offload::Both, "fsdp_config");
+        }
     }
     for key in ["sequence_parallel_degree", "context_parallel_size"] {
         if let Some(cp) = keys.whole(key).value().filter(|size| **size > 1) {
