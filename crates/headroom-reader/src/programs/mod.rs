@@ -4,6 +4,7 @@ mod ai_toolkit;
 mod axolotl;
 mod calls;
 mod common;
+mod deepspeed_chat;
 mod diffusers;
 mod diffusion;
 mod diffusion_pipe;
@@ -14,11 +15,15 @@ mod hf;
 mod kohya;
 pub mod launched;
 mod levanter;
+mod lit_gpt;
 mod litgpt;
 mod llamafactory;
 mod llm_foundry;
+mod megatron;
 mod mmengine;
 mod ms_swift;
+mod nanochat;
+mod nanogpt;
 mod nanotron;
 mod nemo_rl;
 mod olmo;
@@ -59,6 +64,11 @@ pub const PROGRAMS: &[Program] = &[
     skyrl::PROGRAM,
     halos::PROGRAM,
     verl::PROGRAM,
+    deepspeed_chat::PROGRAM,
+    megatron::PROGRAM,
+    nanochat::PROGRAM,
+    nanogpt::PROGRAM,
+    lit_gpt::PROGRAM,
     litgpt::PROGRAM,
     nanotron::PROGRAM,
     nemo_rl::PROGRAM,
