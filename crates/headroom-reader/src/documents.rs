@@ -21,19 +21,18 @@ pub fn raw(text: &str) -> Option<Document> {
         // A YAML document may be one map in braces, with `#` for comments.
         json::read(text)
             .or_else(|_| json::read(&without_comments(text)))
-            .or_else(|_| yaml::read(text))
+            .or_else(|_| yaml::read_lenient(text))
     } else if toml::recognises(text) {
         toml::read(text)
     } else {
-        yaml::read(text)
+        yaml::read_lenient(text)
     };
     let tree = match tree {
         Ok(tree @ Document::Map(_)) => tree,
-        Err(_) if text.contains(": !") => yaml::read(&without_tags(text)).ok()?,
         // What follows the first document changes nothing that decides memory: multi-part manifests are read elsewhere.
-        _ => yaml::read(first_of_many(text)?).ok()?,
+        _ => yaml::read_lenient(first_of_many(text)?).ok()?,
     };
-    matches!(&tree, Document::Map(entries) if !entries.is_empty()).then_some(tree)
+    matches!(&tree, Document::Map(entries) if !entries.is_empty()).then(|| merged(tree))
 }
 
 /// JSON with `//` comments and commas before a closing bracket, as people keep it.
@@ -58,20 +57,39 @@ fn without_comments(text: &str) -> String {
     closed
 }
 
-/// YAML whose values have tags of the program's own, such as `!include other.yaml`.
-fn without_tags(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    for line in text.lines() {
-        match line.split_once(": !") {
-            Some((key, tagged)) if !key.contains('#') => {
-                let value = tagged.split_once(' ').map_or("", |(_, value)| value);
-                plain.push_str(&format!("{key}: {value}"));
+/// Anchors that are merged by `<<: *name`: keys that the map itself has are stronger.
+fn merged(node: Document) -> Document {
+    match node {
+        Document::Map(entries) => {
+            let mut own = Vec::with_capacity(entries.len());
+            let mut merges = Vec::new();
+            for mut entry in entries {
+                entry.value = merged(entry.value);
+                match (entry.key.as_str(), entry.value) {
+                    ("<<", Document::Map(more)) => merges.extend(more),
+                    ("<<", Document::List(all)) => {
+                        for one in all {
+                            if let Document::Map(more) = one {
+                                merges.extend(more);
+                            }
+                        }
+                    }
+                    (_, value) => {
+                        entry.value = value;
+                        own.push(entry);
+                    }
+                }
             }
-            _ => plain.push_str(line),
+            for more in merges {
+                if own.iter().all(|entry| entry.key != more.key) {
+                    own.push(more);
+                }
+            }
+            Document::Map(own)
         }
-        plain.push('\n');
+        Document::List(items) => Document::List(items.into_iter().map(merged).collect()),
+        other => other,
     }
-    plain
 }
 
 /// The first document of a YAML stream with several.

@@ -131,6 +131,8 @@ pub fn is_placeholder(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let has = |part: &str| lower.contains(part);
     lower.is_empty()
+        // A flag whose value is missing.
+        || lower == "true"
         || (has("<") && has(">"))
         || has("$")
         || has("path/to")

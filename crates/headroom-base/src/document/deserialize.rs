@@ -2,17 +2,34 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess,
+    VariantAccess, Visitor,
+};
 
 use super::{Document, Entry};
 
 impl<'de> Deserialize<'de> for Document {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(AnyValue)
+        deserializer.deserialize_any(AnyValue { lenient: false })
     }
 }
 
-struct AnyValue;
+/// A document as programs in Python read it: of equal keys the last counts, and tags are passed over.
+pub(super) const LENIENT: AnyValue = AnyValue { lenient: true };
+
+#[derive(Clone, Copy)]
+pub(super) struct AnyValue {
+    lenient: bool,
+}
+
+impl<'de> DeserializeSeed<'de> for AnyValue {
+    type Value = Document;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Document, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
 
 impl<'de> Visitor<'de> for AnyValue {
     type Value = Document;
@@ -55,7 +72,7 @@ impl<'de> Visitor<'de> for AnyValue {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Document, A::Error> {
         let mut list = Vec::new();
-        while let Some(item) = items.next_element()? {
+        while let Some(item) = items.next_element_seed(self)? {
             list.push(item);
         }
         Ok(Document::List(list))
@@ -64,9 +81,14 @@ impl<'de> Visitor<'de> for AnyValue {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Document, A::Error> {
         let mut map = Vec::new();
         while let Some(key) = entries.next_key()? {
+            let key = text(key)?;
+            let value = entries.next_value_seed(self)?;
+            if self.lenient {
+                map.retain(|entry: &Entry| entry.key != key);
+            }
             map.push(Entry {
-                key: text(key)?,
-                value: entries.next_value()?,
+                key,
+                value,
                 comment: "",
             });
         }
@@ -74,6 +96,14 @@ impl<'de> Visitor<'de> for AnyValue {
             Some(key) => Err(A::Error::custom(format_args!("duplicate key `{key}`"))),
             None => Ok(Document::Map(map)),
         }
+    }
+
+    fn visit_enum<A: EnumAccess<'de>>(self, tagged: A) -> Result<Document, A::Error> {
+        if !self.lenient {
+            return Err(A::Error::custom("expected a value without a tag"));
+        }
+        let (_, value) = tagged.variant::<String>()?;
+        value.newtype_variant_seed(self)
     }
 }
 

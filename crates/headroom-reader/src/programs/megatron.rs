@@ -37,11 +37,14 @@ fn read(source: &Source) -> Option<Facts> {
         "use_mcore_models",
     ];
     let marked = marks.iter().filter(|key| flags.has(key)).count() >= 2;
-    let served = flags.has("port")
-        || file.contains("generat")
-        || file.contains("server")
-        || file.contains("export");
-    if !(sized && marked && flags.has("hidden_size")) || served {
+    let path = launch.program.text.to_ascii_lowercase();
+    let trains = ["pretrain", "finetune", "train", "sft"]
+        .iter()
+        .any(|word| file.contains(word));
+    let served = ["inference", "generat", "server", "eval", "export"]
+        .iter()
+        .any(|word| path.contains(word));
+    if !(sized && marked && flags.has("hidden_size") && trains) || served {
         return None;
     }
     Some(Reader { flags, file }.of(launch, source))

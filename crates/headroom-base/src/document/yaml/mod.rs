@@ -2,12 +2,23 @@
 
 mod write;
 
+use serde::de::DeserializeSeed;
+
 use super::Document;
+use super::deserialize::LENIENT;
 pub use write::{comment, scalar, write};
 
 /// The document, or what is wrong with the text and where.
 pub fn read(text: &str) -> Result<Document, String> {
     serde_yaml::from_str(text).map_err(|error| error.to_string())
+}
+
+/// The same as programs in Python read it: of equal keys the last counts, and tags such as `!include` are passed over.
+pub fn read_lenient(text: &str) -> Result<Document, String> {
+    let deserializer = serde_yaml::Deserializer::from_str(text);
+    LENIENT
+        .deserialize(deserializer)
+        .map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -21,5 +32,12 @@ mod tests {
         for text in ["a: 1\na: 2", "[1]: 2", "a: !x 1"] {
             assert!(read(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn programs_take_the_last_of_equal_keys_and_pass_over_tags() {
+        let expected = Document::new().with("b", "x").with("a", 2_u64);
+        assert_eq!(read_lenient("a: 1\nb: !include x\na: 2"), Ok(expected));
+        assert!(read_lenient("[1]: 2").is_err());
     }
 }

@@ -2,13 +2,14 @@
 //!
 //! Defaults are those of `open_instruct/finetune.py`, `dpo_utils.py`, `reward_modeling.py`, `grpo_utils.py` and `data_loader.py`.
 
-mod mason;
 mod rl;
+
+use headroom_scripts::shell::{Launch, Launcher};
 
 use super::{common, launched};
 use crate::comments;
-use crate::fact::Fact;
-use crate::facts::Facts;
+use crate::fact::{Fact, Origin};
+use crate::facts::{Ask, Facts};
 use crate::keys::Keys;
 use crate::program::{Form, Program, Source};
 use crate::words::{Attention, Compute, DataParallel, Offload, Strategy, Task, Weights};
@@ -31,12 +32,7 @@ fn read(source: &Source) -> Option<Facts> {
             of_comments(source.text, &mut facts);
             facts
         }),
-        Form::Command { launch, flags } => {
-            if launch.program.text.ends_with("mason.py") {
-                return mason::read(launch, source);
-            }
-            of_command(launch, flags, source)
-        }
+        Form::Command { launch, flags } => of_command(launch, flags, source),
         Form::Python { .. } => None,
     }
 }
@@ -60,11 +56,7 @@ fn recognises(keys: &Keys) -> bool {
 }
 
 /// A command that starts one of its scripts.
-fn of_command(
-    launch: &headroom_scripts::shell::Launch,
-    flags: &Keys,
-    source: &Source,
-) -> Option<Facts> {
+fn of_command(launch: &Launch, flags: &Keys, source: &Source) -> Option<Facts> {
     let program = launch.program.text.as_str();
     let file = program.rsplit(['/', '.']).find(|part| *part != "py")?;
     let own = program.contains("open_instruct") || program.contains("open-instruct");
@@ -84,12 +76,23 @@ fn of_command(
         }
         _ => return None,
     };
-    if flags.below("").is_empty() || !flags.has("model_name_or_path") && launch.arguments.len() == 1
-    {
+    if !flags.has("model_name_or_path") {
         // `finetune.py configs/train_configs/sft/….yaml`
-        let path = launch.arguments.first()?;
-        let text = source.beside.text(&path.text)?;
-        facts = tuned(&crate::documents::read(&text)?, Task::Sft);
+        let path = launch
+            .arguments
+            .first()
+            .map_or("", |word| word.text.as_str());
+        let text = source.beside.text(path);
+        match text.as_deref().and_then(crate::documents::read) {
+            Some(keys) => {
+                let task = facts.task.value().copied().unwrap_or(Task::Sft);
+                facts = tuned(&keys, task);
+            }
+            None => facts.ask(
+                Ask::BaseConfig,
+                format!("`{path}` decides the run, and is not here"),
+            ),
+        }
     }
     let core = matches!(file, "olmo_core_finetune" | "dpo");
     if core {
@@ -102,10 +105,27 @@ fn of_command(
     if core && facts.gpus.value().is_some_and(|gpus| *gpus > 1) {
         facts.strategy = Fact::default_of(Strategy::from(DataParallel::Fsdp2), "OLMo-core");
     }
-    facts.compute = facts
-        .compute
-        .or_default(Compute::Fp32, "Accelerate's mixed_precision");
+    if !matches!(
+        facts.compute.origin(),
+        Some(Origin::Read(_) | Origin::Follows(_))
+    ) {
+        // Without autocast it computes in the type that it was loaded in.
+        facts.compute = Fact::default_of(Compute::Bf16, "open-instruct loads in bf16");
+    }
+    processes(launch, &mut facts);
     Some(facts)
+}
+
+/// `mason.py --num_nodes 4 … -- accelerate launch --num_processes 8 …` starts that many processes on each node.
+fn processes(launch: &Launch, facts: &mut Facts) {
+    let nodes = launch.nodes.unwrap_or(1);
+    let whole = launch
+        .options
+        .iter()
+        .any(|(name, _)| name == "num_machines");
+    if launch.launcher == Launcher::Accelerate && nodes > 1 && !whole {
+        facts.gpus = std::mem::take(&mut facts.gpus).map(|each| each.saturating_mul(nodes));
+    }
 }
 
 /// `finetune.py` and `dpo_tune_cache.py`.
