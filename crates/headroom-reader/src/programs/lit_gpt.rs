@@ -70,7 +70,11 @@ impl Script<'_> {
     /// The default of an option of `setup`, which its command line decides: `devices: int = 8`.
     fn option(&self, name: &str) -> Option<&str> {
         let start = format!("{name}:");
-        let line = self.text.lines().map(str::trim).find(|line| line.starts_with(&start))?;
+        let line = self
+            .text
+            .lines()
+            .map(str::trim)
+            .find(|line| line.starts_with(&start))?;
         let (_, default) = line.split_once('=')?;
         Some(default.trim().trim_end_matches(',').trim())
     }
@@ -85,20 +89,28 @@ impl Script<'_> {
             Fact::follows(Task::Pretraining, "its script")
         };
         facts.micro_batch = self.whole("micro_batch_size");
-        let devices = self.option("devices").and_then(|text| text.parse::<u64>().ok());
+        let devices = self
+            .option("devices")
+            .and_then(|text| text.parse::<u64>().ok());
         facts.gpus = match (devices, self.whole("devices"), self.whole("num_of_devices")) {
             (Some(devices), ..) => Fact::default_of(devices, "its devices option"),
             (None, said @ Fact::Known { .. }, _) => said,
             (None, _, said) => said,
         };
         facts.nodes = Fact::default_of(1, "Fabric");
-        let steps = self.whole("gradient_accumulation_steps").or(self.whole("gradient_accumulation_iters"));
+        let steps = self
+            .whole("gradient_accumulation_steps")
+            .or(self.whole("gradient_accumulation_iters"));
         facts.accumulation = match steps {
             known @ Fact::Known { .. } => known,
             _ => {
                 let global = self.whole("global_batch_size").or(self.whole("batch_size"));
                 let by = facts.gpus.value().zip(facts.micro_batch.value());
-                common::divided(&global, by.map(|(gpus, micro)| gpus.saturating_mul(*micro)), "global_batch_size")
+                common::divided(
+                    &global,
+                    by.map(|(gpus, micro)| gpus.saturating_mul(*micro)),
+                    "global_batch_size",
+                )
             }
         };
         self.spread(&mut facts);
@@ -111,7 +123,9 @@ impl Script<'_> {
         facts.optimizer = Fact::follows("adamw".into(), "its script");
         facts.attention = Fact::default_of(Attention::Flash, "Lit-GPT");
         facts.packing = Fact::follows(self.text.contains("PackedDataset"), "PackedDataset");
-        let evaluated = self.option("val_data_dir").is_some_and(|default| default != "None");
+        let evaluated = self
+            .option("val_data_dir")
+            .is_some_and(|default| default != "None");
         facts.evaluation = Fact::default_of(evaluated, "its val_data_dir option");
         facts
     }
@@ -158,16 +172,29 @@ impl Script<'_> {
         };
         facts.strategy = Fact::follows(Strategy::from(data), "its strategy");
         let on_host = self.text.contains("cpu_offload=True") && fsdp;
-        facts.offload = Fact::follows(if on_host { Offload::Both } else { Offload::None }, "its strategy");
+        facts.offload = Fact::follows(
+            if on_host {
+                Offload::Both
+            } else {
+                Offload::None
+            },
+            "its strategy",
+        );
         let checkpointed = several
             && (self.text.contains("activation_checkpointing_policy={")
                 || self.text.contains("activation_checkpointing=Block"));
-        let checkpointing = if checkpointed { Checkpointing::On } else { Checkpointing::Off };
+        let checkpointing = if checkpointed {
+            Checkpointing::On
+        } else {
+            Checkpointing::Off
+        };
         facts.checkpointing = Fact::follows(checkpointing, "its strategy");
     }
 
     fn precision(&self, facts: &mut Facts) {
-        let said = self.option("precision").map(|text| text.trim_matches(['"', '\'']).to_string());
+        let said = self
+            .option("precision")
+            .map(|text| text.trim_matches(['"', '\'']).to_string());
         let said = said.filter(|text| text != "None");
         let (compute, weights) = match said.as_deref() {
             Some("bf16-true") => (Compute::Bf16, Weights::Bf16),
