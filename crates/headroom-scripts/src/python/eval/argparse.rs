@@ -162,7 +162,8 @@ impl Machine<'_> {
     }
 
     pub(super) fn add_option(&mut self, id: Id, option: ArgOption) {
-        self.spend(2);
+        let length = self.parser(id).map_or(0, |parser| parser.options.len());
+        self.spend(2 + length / 8);
         let Some(parser) = self.parser(id) else {
             return;
         };

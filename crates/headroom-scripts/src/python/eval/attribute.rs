@@ -307,7 +307,7 @@ impl Machine<'_> {
             }
             (V::Text(text), V::Int(at)) => {
                 let length = text.chars().count() as i128;
-                self.spend(text.len() / 64);
+                self.spend(text.len() / 16);
                 let at = if *at < 0 { at + length } else { *at };
                 let letter = usize::try_from(at).ok().and_then(|at| text.chars().nth(at));
                 match letter {
@@ -435,7 +435,9 @@ impl Machine<'_> {
 
     /// `d[key] = value`; under an unknown condition what was there before stays.
     pub(super) fn insert(&mut self, id: Id, key: V, value: V) {
-        self.spend(1 + self.entries(id).len() / 8);
+        if !self.spend(1 + self.entries(id).len() / 8) {
+            return;
+        }
         let at = match &key {
             V::Text(key) => self
                 .entries(id)

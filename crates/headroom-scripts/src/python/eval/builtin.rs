@@ -524,7 +524,7 @@ impl Machine<'_> {
             V::List(id) => self.items(*id).len(),
             V::Dict(id) => self.entries(*id).len(),
             V::Text(text) => {
-                self.spend(text.len() / 64);
+                self.spend(text.len() / 16);
                 text.chars().count()
             }
             V::None => return V::Int(0),
@@ -601,7 +601,7 @@ impl Machine<'_> {
     /// A literal such as a configuration's text gives.
     pub(super) fn literal(&mut self, text: &str) -> V {
         self.text = self.text.saturating_add(text.len());
-        if text.len() > 10_000 || !self.spend(text.len() / 8) {
+        if text.len() > 10_000 || !self.spend(text.len()) {
             return V::unknown("a long text");
         }
         match crate::python::syntax::expression(text) {

@@ -8,7 +8,7 @@ use crate::python::Call;
 use crate::python::syntax::ast::ParamKind;
 
 /// Calls that a module may record.
-const MOST_CALLS: usize = 5_000;
+const MOST_CALLS: usize = 3_000;
 
 /// Methods that return what they are called on.
 const RETURN_SELF: [&str; 16] = [

@@ -60,6 +60,7 @@ impl Machine<'_> {
             _ => false,
         });
         let ancestors = ancestors(&bases);
+        self.spend(8 * ancestors.len());
         let value = V::Class(Rc::new(Class {
             name: class.name.clone(),
             bases,

@@ -7,7 +7,7 @@ use super::operate::joined;
 use super::value::{Args, Id, Name, V};
 
 /// Longest document, in bytes.
-const LONGEST_DOCUMENT: usize = 1 << 17;
+const LONGEST_DOCUMENT: usize = 1 << 16;
 
 /// Nesting of documents and of merges.
 const DEEPEST: usize = 24;
@@ -147,7 +147,11 @@ impl Machine<'_> {
     }
 
     pub(super) fn document(&mut self, text: &str, format: Format) -> V {
-        if text.len() > LONGEST_DOCUMENT || !self.spend(text.len() / 8) {
+        let steps = match format {
+            Format::Json => text.len() / 4,
+            Format::Yaml | Format::Toml => text.len(),
+        };
+        if text.len() > LONGEST_DOCUMENT || !self.spend(steps) {
             return V::unknown("a long document");
         }
         let read = match format {

@@ -91,7 +91,7 @@ impl Machine<'_> {
     }
 
     fn text_value(&mut self, text: &str) -> Value {
-        self.spend(text.len() / 64);
+        self.spend(text.len() / 16);
         Value::Text(text.to_string())
     }
 

@@ -133,6 +133,9 @@ impl Machine<'_> {
         let dict = self.dict(Vec::new());
         let V::Dict(id) = dict else { return dict };
         for (key, value) in entries {
+            if !self.spend(1) {
+                break;
+            }
             match key {
                 Some(key) => {
                     let key = self.eval(key);
@@ -343,7 +346,7 @@ impl Machine<'_> {
                     }
                     match self.shown(&value) {
                         Some(shown) if text.len() + shown.len() <= LONGEST_TEXT => {
-                            self.spend(shown.len() / 64);
+                            self.spend(shown.len() / 8);
                             text.push_str(&super::operate::formatted(&value, &shown, format));
                         }
                         Some(_) => unknown = Some(V::unknown("a long text")),
@@ -356,7 +359,7 @@ impl Machine<'_> {
             Some(unknown) => unknown,
             None if text.len() > LONGEST_TEXT => V::unknown("a long text"),
             None => {
-                self.spend(text.len() / 64);
+                self.spend(text.len() / 16);
                 V::text(text)
             }
         }
@@ -404,11 +407,17 @@ impl Machine<'_> {
         };
         let entries = self.entries(id).to_vec();
         self.spend(entries.len());
+        let first = given.named.is_empty();
         for (key, value) in entries {
             let value = self.resolved(value);
             match key {
                 V::Text(key) if &*key == "**" => given.unknown = Some(value),
-                V::Text(key) => given.set(&key, value),
+                // Keys of one dictionary differ.
+                V::Text(key) if first => given.named.push((key, value)),
+                V::Text(key) => {
+                    self.spend(given.named.len() / 8);
+                    given.set(&key, value);
+                }
                 _ => {}
             }
         }

@@ -253,7 +253,7 @@ impl Machine<'_> {
                     return self.why(other);
                 }
             }
-            self.spend(1 + path.len() / 64);
+            self.spend(1 + path.len() / 16);
             if path.len() > 4_000 {
                 return V::unknown("a long path");
             }
@@ -379,7 +379,7 @@ impl Machine<'_> {
         if line.is_empty() || self.out.commands.len() >= 500 || line.len() > 100_000 {
             return;
         }
-        self.spend(line.len() / 64);
+        self.spend(line.len() / 16);
         self.out.commands.push(line.to_string());
     }
 }

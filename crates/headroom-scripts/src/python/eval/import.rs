@@ -564,8 +564,8 @@ impl Machine<'_> {
         if self.text > 2 * super::MOST_TEXT || nested > DEEPEST_IMPORTS {
             return None;
         }
-        let parsed = syntax::parse(text);
-        self.spend(parsed.size / 8);
+        let parsed = syntax::parse(super::truncated(text, super::MOST_CODE / 2));
+        self.spend(parsed.size / 4);
         self.scopes.push(super::Scope::default());
         let scope = self.scopes.len() - 1;
         let name: Name = path.trim_end_matches(".py").replace('/', ".").into();
@@ -604,7 +604,7 @@ impl Machine<'_> {
         };
         if let Some(text) = text {
             let parsed = syntax::parse(super::truncated(&text, super::MOST_TEXT / 4));
-            self.spend(parsed.size / 4);
+            self.spend(2 * parsed.size);
             self.block(&parsed.body);
         }
         V::None

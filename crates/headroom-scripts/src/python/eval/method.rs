@@ -59,7 +59,7 @@ impl Machine<'_> {
     }
 
     fn text_method(&mut self, text: &Name, name: &str, args: &Args) -> V {
-        self.spend(1 + text.len() / 64);
+        self.spend(1 + text.len() / 16);
         let first = args.text(0, "sep");
         let known = |truth: Option<bool>| truth.map_or_else(|| V::unknown("a condition"), V::Bool);
         match name {
@@ -79,6 +79,7 @@ impl Machine<'_> {
             },
             "replace" => match (args.text(0, "old"), args.text(1, "new")) {
                 (Some(old), Some(new)) if !old.is_empty() && new.len() < 1_000 => {
+                    self.work = self.work.saturating_add(text.len() / 4);
                     let replaced = text.replace(&**old, new);
                     if replaced.len() <= LONGEST_TEXT {
                         V::text(replaced)
@@ -219,7 +220,7 @@ impl Machine<'_> {
                 return V::unknown("a long text");
             }
         }
-        self.spend(text.len() / 64);
+        self.spend(text.len() / 16);
         V::text(text)
     }
 
@@ -260,7 +261,7 @@ impl Machine<'_> {
             }
         }
         text.push_str(rest);
-        self.spend(text.len() / 64);
+        self.spend(text.len() / 16);
         V::text(text)
     }
 
@@ -411,7 +412,7 @@ impl Machine<'_> {
             "read" if path.ends_with(".py") => V::File(path.clone()),
             "read" | "readlines" | "read_text" => match self.file(path) {
                 Some(text) if text.len() <= LONGEST_TEXT => {
-                    self.spend(text.len() / 64);
+                    self.spend(text.len() / 16);
                     V::text(text)
                 }
                 Some(_) => V::File(path.clone()),
@@ -429,7 +430,7 @@ impl Machine<'_> {
 
     /// Appends to a file that the program writes.
     pub(super) fn write(&mut self, path: &str, text: &str) {
-        self.spend(1 + text.len() / 64);
+        self.spend(1 + text.len() / 16);
         if let Some((_, own)) = self.out.files.iter_mut().find(|(name, _)| name == path) {
             if own.len() + text.len() <= super::MOST_TEXT / 4 {
                 own.push_str(text);

@@ -27,7 +27,10 @@ use crate::Beside;
 use value::{Args, Cell, Class, Closure, Id, ListKind, Name, ScopeId, V};
 
 /// Steps that one module may take with all that it imports. A step is a node of the tree or an element that is copied.
-pub(super) const MOST_WORK: usize = 250_000;
+pub(super) const MOST_WORK: usize = 100_000;
+
+/// Code of one file, in bytes; what follows is left out.
+const MOST_CODE: usize = 1 << 18;
 
 /// Text of all files together, in bytes.
 const MOST_TEXT: usize = 1 << 20;
@@ -177,7 +180,7 @@ impl<'a> Machine<'a> {
 
 impl Machine<'_> {
     fn run(&mut self, text: &str) {
-        let text = truncated(text, MOST_TEXT);
+        let text = truncated(text, MOST_CODE);
         self.text = text.len();
         let parsed = syntax::parse(text);
         self.out.comments = top_comments(&parsed);

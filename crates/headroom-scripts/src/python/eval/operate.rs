@@ -112,7 +112,7 @@ impl Machine<'_> {
     /// Steps that a comparison of this value takes.
     pub(super) fn weight(&self, value: &V) -> usize {
         match value {
-            V::Text(text) => text.len() / 64,
+            V::Text(text) => text.len() / 16,
             V::List(id) => self.items(*id).len(),
             V::Dict(id) => self.entries(*id).len(),
             _ => 0,
@@ -177,6 +177,9 @@ impl Machine<'_> {
             (V::None | V::Absent(_), other) | (other, V::None | V::Absent(_)) => {
                 self.is_something(other).then_some(false)
             }
+            (V::Text(left), V::Text(right)) if left.len() != right.len() => Some(false),
+            // Long elements of lists are not compared: their length is not counted as work.
+            (V::Text(left), V::Text(_)) if depth < 2 && left.len() > 1_000 => None,
             (V::Text(left), V::Text(right)) => Some(left == right),
             (V::Name(left), V::Name(right)) => (left == right).then_some(true),
             (V::Object(left), V::Object(right)) if left == right => Some(true),
@@ -258,7 +261,7 @@ impl Machine<'_> {
     fn known_arithmetic(&mut self, op: Op, left: &V, right: &V) -> Option<V> {
         match (op, left, right) {
             (Op::Add, V::Text(left), V::Text(right)) => {
-                self.spend((left.len() + right.len()) / 64);
+                self.spend((left.len() + right.len()) / 16);
                 let fits = left.len() + right.len() <= LONGEST_TEXT;
                 return fits.then(|| V::text(format!("{left}{right}")));
             }
@@ -279,23 +282,27 @@ impl Machine<'_> {
                 if length > LONGEST_TEXT || times > LONGEST_TEXT {
                     return None;
                 }
-                self.spend(length / 64);
+                self.spend(length / 16);
                 return Some(V::text(text.repeat(times)));
             }
             (Op::Mul, V::List(id), V::Int(times)) | (Op::Mul, V::Int(times), V::List(id)) => {
-                let items = self.items(*id).to_vec();
                 let times = usize::try_from((*times).max(0)).ok()?;
-                if items.len().checked_mul(times)? > MOST_ELEMENTS || times > MOST_ELEMENTS {
+                let length = self.items(*id).len().checked_mul(times)?;
+                if length > MOST_ELEMENTS || times > MOST_ELEMENTS {
                     return None;
                 }
+                let items = self.items(*id).to_vec();
                 let kind = self.list_kind(*id);
                 return Some(self.sequence(kind, repeated(&items, times)));
             }
             (Op::Add, V::List(a), V::List(b)) => {
+                if self.items(*a).len() + self.items(*b).len() > MOST_ELEMENTS {
+                    return None;
+                }
                 let mut items = self.items(*a).to_vec();
                 items.extend_from_slice(self.items(*b));
                 let kind = self.list_kind(*a);
-                return (items.len() <= MOST_ELEMENTS).then(|| self.sequence(kind, items));
+                return Some(self.sequence(kind, items));
             }
             (Op::BitOr, V::Dict(a), V::Dict(b)) => {
                 let copy = self.entries(*a).to_vec();
@@ -318,11 +325,12 @@ impl Machine<'_> {
     }
 
     fn set_operation(&mut self, op: Op, a: usize, b: usize) -> Option<V> {
-        let (left, right) = (self.items(a).to_vec(), self.items(b).to_vec());
-        if left.len().checked_mul(right.len())? > 20_000 {
+        let steps = self.items(a).len().checked_mul(self.items(b).len())?;
+        if steps > 20_000 {
             return None;
         }
-        self.spend(left.len() * right.len());
+        self.spend(steps);
+        let (left, right) = (self.items(a).to_vec(), self.items(b).to_vec());
         let mut made = Vec::new();
         for item in &left {
             let inside = self.any_equal(right.iter(), item)?;
@@ -357,7 +365,7 @@ impl Machine<'_> {
             let end = from.find(|letter: char| letter.is_ascii_alphabetic())?;
             let value = values.next()?;
             let shown = self.shown(value)?;
-            self.spend(shown.len() / 64);
+            self.spend(shown.len() / 16);
             if text.len() + shown.len() > LONGEST_TEXT {
                 return None;
             }
@@ -370,7 +378,7 @@ impl Machine<'_> {
             rest = from.get(end + 1..)?;
         }
         text.push_str(rest);
-        self.spend(text.len() / 64);
+        self.spend(text.len() / 16);
         (text.len() <= LONGEST_TEXT).then(|| V::text(text))
     }
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 /// Most tokens of one text; what follows is left out, so that work is bounded.
-const MOST: usize = 300_000;
+const MOST: usize = 60_000;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Token {
@@ -41,6 +41,7 @@ pub fn tokens(text: &str) -> Tokens {
         at: 0,
         line: 0,
         depth: 0,
+        fields: 0,
         indents: vec![0],
         out: Tokens::default(),
     };
@@ -54,6 +55,8 @@ struct Lexer<'a> {
     line: usize,
     /// Open brackets.
     depth: usize,
+    /// Tokens that the fields of f-strings may hold.
+    fields: usize,
     indents: Vec<usize>,
     out: Tokens,
 }
@@ -72,7 +75,7 @@ impl Lexer<'_> {
     }
 
     fn run(&mut self) {
-        while self.at < self.text.len() && self.out.tokens.len() < MOST {
+        while self.at < self.text.len() && self.out.tokens.len() + self.fields < MOST {
             if self.depth == 0 && self.line_starts() && !self.indentation() {
                 continue;
             }
@@ -249,7 +252,11 @@ impl Lexer<'_> {
 
     fn operator(&mut self) {
         let rest = self.rest();
-        let Some(op) = OPERATORS.iter().find(|op| rest.starts_with(**op)) else {
+        let first = self.byte();
+        let mut starting = OPERATORS
+            .iter()
+            .filter(|op| op.as_bytes().first() == first.as_ref());
+        let Some(op) = starting.find(|op| rest.starts_with(**op)) else {
             self.step();
             return;
         };
@@ -333,6 +340,9 @@ impl Lexer<'_> {
             self.at += 1;
         }
         let body = self.text.get(start..end.unwrap_or(self.at)).unwrap_or("");
+        if format {
+            self.fields += 6 * body.matches('{').count();
+        }
         let token = if format {
             Token::Format(body.into(), raw)
         } else if raw {

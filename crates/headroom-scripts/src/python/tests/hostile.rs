@@ -121,3 +121,19 @@ fn altered_texts_are_bounded() {
         check(&text.into_iter().collect::<String>());
     }
 }
+
+#[test]
+fn long_texts_are_cut() {
+    for line in [
+        "x = 1\n",
+        "a.b(c=1)\n",
+        "import a\n",
+        "y = f'{x}{x}'\n",
+        "def f(x): return x\n",
+        "(",
+        "'",
+        "#\n",
+    ] {
+        check(&line.repeat((1 << 20) / line.len()));
+    }
+}
