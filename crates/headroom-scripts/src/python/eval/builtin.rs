@@ -432,7 +432,9 @@ impl Machine<'_> {
             return if unknown { None } else { Some(false) };
         }
         match (value, class) {
-            (V::Unknown(_) | V::Part(..) | V::Name(_), _) => None,
+            (V::Unknown(_) | V::Part(..), _) => None,
+            (V::Name(path), _) if !super::import::is_known_package(path) => None,
+            (V::Object(index), V::Builtin(_)) if !self.is_constructed(*index) => None,
             (value, V::Builtin(name)) => Some(match *name {
                 "str" => matches!(value, V::Text(_)),
                 "bool" => matches!(value, V::Bool(_)),

@@ -306,7 +306,12 @@ impl Machine<'_> {
     ) -> Result<(), V> {
         let of = self.eval(&clause.of);
         let Some(items) = self.elements(&of) else {
-            return Err(unknown_of(&of, &clause.of));
+            let linear = clause.tests.iter().any(|test| self.asks_for_linear(test));
+            return Err(if linear {
+                V::unknown(super::method::LINEAR)
+            } else {
+                unknown_of(&of, &clause.of)
+            });
         };
         for item in items {
             if !self.spend(1) || made.len() >= MOST_ELEMENTS {

@@ -140,8 +140,8 @@ impl Machine<'_> {
                 other => other.clone(),
             },
             "os.path.exists" | "os.path.isfile" | "os.path.isdir" => match first? {
-                V::Text(text) if self.beside.text(text).is_some() => V::Bool(true),
-                V::Text(text) if text.is_empty() => V::Bool(false),
+                // Nothing is there before a first run but the files beside.
+                V::Text(text) => V::Bool(self.beside.text(text).is_some()),
                 V::None => V::Bool(false),
                 _ => V::unknown("whether a file exists"),
             },

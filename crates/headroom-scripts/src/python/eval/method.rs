@@ -4,6 +4,9 @@ use super::operate::joined;
 use super::value::{Args, Id, Name, V};
 use super::{Cell, LONGEST_TEXT, Machine};
 
+/// What scripts gather that look for the layers LoRA can be put on.
+pub const LINEAR: &str = "the names of all linear layers";
+
 /// Parts that a text is split into.
 const MOST_PARTS: usize = 2_000;
 
@@ -141,10 +144,7 @@ impl Machine<'_> {
                 },
                 None => V::unknown("a path"),
             },
-            "exists" | "is_file" | "is_dir" => match self.beside.text(text) {
-                Some(_) => V::Bool(true),
-                None => V::unknown("whether a file exists"),
-            },
+            "exists" | "is_file" | "is_dir" => V::Bool(self.beside.text(text).is_some()),
             "read_text" | "open" => match name {
                 "open" => V::File(text.clone()),
                 _ => self.file_method(text, "read", args),
@@ -269,6 +269,12 @@ impl Machine<'_> {
         let first = args.plain.into_iter().next();
         match (name, first) {
             ("append" | "add", Some(value)) => {
+                let value = match value {
+                    V::Part(..) | V::Object(_) | V::Unknown(_) if self.linear > 0 => {
+                        V::unknown(LINEAR)
+                    }
+                    value => value,
+                };
                 self.extend(id, vec![value]);
                 V::None
             }

@@ -114,6 +114,8 @@ struct Machine<'a> {
     ran: BTreeSet<Name>,
     /// Options that a dataclass of the program's own takes from the command line.
     taken: Vec<Name>,
+    /// Conditions around that ask whether a layer is linear.
+    linear: usize,
     /// `wandb.config`, once it was given.
     wandb: Option<V>,
     /// `sys.argv`, once it was read.
@@ -169,6 +171,7 @@ impl<'a> Machine<'a> {
             commands: Vec::new(),
             ran: BTreeSet::new(),
             taken: Vec::new(),
+            linear: 0,
             wandb: None,
             argv: None,
             instances: BTreeMap::new(),

@@ -82,7 +82,7 @@ impl Machine<'_> {
     }
 
     /// Whether an object is an instance, which is neither `None` nor false.
-    fn is_constructed(&self, index: usize) -> bool {
+    pub(super) fn is_constructed(&self, index: usize) -> bool {
         let Some(call) = self.out.calls.get(index) else {
             return false;
         };

@@ -206,7 +206,13 @@ impl Machine<'_> {
                 None if self.depth >= DEEPEST => return Flow::Next,
                 None => {
                     self.depth += 1;
-                    let then = |machine: &mut Self| machine.block(body);
+                    let linear = usize::from(self.asks_for_linear(test));
+                    let then = |machine: &mut Self| {
+                        machine.linear += linear;
+                        let flow = machine.block(body);
+                        machine.linear -= linear;
+                        flow
+                    };
                     let other = |machine: &mut Self| machine.conditional(rest, otherwise);
                     let flow = self.either(&value, &|| written(test), then, other);
                     self.depth -= 1;
@@ -215,6 +221,28 @@ impl Machine<'_> {
             }
         }
         branch(self.block(otherwise))
+    }
+
+    /// `isinstance(module, torch.nn.Linear)`.
+    pub(super) fn asks_for_linear(&mut self, test: &Expr) -> bool {
+        match test {
+            Expr::And(items) => items.iter().take(8).any(|item| self.asks_for_linear(item)),
+            Expr::Call(callee, args) => {
+                let Some(class) = args.get(1) else {
+                    return false;
+                };
+                if !matches!(&**callee, Expr::Name(name) if &**name == "isinstance") {
+                    return false;
+                }
+                let class = self.eval(&class.value);
+                let classes = self.elements(&class).unwrap_or_else(|| vec![class]);
+                classes.iter().any(|class| {
+                    let path = self.path_of(class);
+                    path.is_some_and(|path| path.contains("Linear"))
+                })
+            }
+            _ => false,
+        }
     }
 
     /// Both ways of a condition that cannot be known.

@@ -143,3 +143,20 @@ fn attributes_of_objects_are_recorded_by_what_is_written() {
     assert_eq!(module.assigned, expected);
     assert!(names(&module).contains(&"y = False".to_string()));
 }
+
+#[test]
+fn names_of_all_linear_layers_are_recognized() {
+    let function = "import torch\nfrom torch import nn\nm = torch.load_model()\ndef find(m):\n    c = nn.Linear\n    found = set()\n    for name, module in m.named_modules():\n        if isinstance(module, c):\n            parts = name.split('.')\n            found.add(parts[0] if len(parts) == 1 else parts[-1])\n    if 'lm_head' in found:\n        found.remove('lm_head')\n    return list(found)\n";
+    let x = "x = find(m)";
+    let y = "y = [n for n, l in m.named_modules() if isinstance(l, (nn.Linear, nn.Conv1d))]";
+    let module = run(&format!("{function}{x}\n{y}"), "", &[]);
+    let names = names(&module);
+    assert!(
+        names.contains(&"x = [?the names of all linear layers]".into()),
+        "{names:?}"
+    );
+    assert!(
+        names.contains(&"y = ?the names of all linear layers".into()),
+        "{names:?}"
+    );
+}
