@@ -13,12 +13,15 @@ use std::rc::Rc;
 
 type Prefix = [(String, Value)];
 
+/// Commands that are noted at most.
+const COMMANDS: usize = 2048;
+
 impl Shell<'_> {
     /// Runs a command whose words are known; `prefix` are the variables in front of it.
     pub fn command(&mut self, prefix: &Prefix, words: &[Value]) -> Status {
         if !self
             .fuel
-            .burn(words.iter().map(Value::len).sum::<usize>() + 30)
+            .burn(words.iter().map(Value::len).sum::<usize>() + 100)
         {
             return Status::Unknown;
         }
@@ -74,10 +77,7 @@ impl Shell<'_> {
         }
         let status = run(self);
         for (name, value, exported) in before.into_iter().rev() {
-            match value {
-                Some(value) => self.variables.insert(name.clone(), value),
-                None => self.variables.remove(name),
-            };
+            self.store(name, value);
             if !exported {
                 self.exported.remove(name);
             }
@@ -149,7 +149,7 @@ impl Shell<'_> {
             "shopt" => Status::Yes,
             "unset" => {
                 for word in words {
-                    self.variables.remove(&word.written());
+                    self.store(&word.written(), None);
                     self.exported.remove(&word.written());
                 }
                 Status::Yes
@@ -240,18 +240,23 @@ impl Shell<'_> {
 
     /// Text as part of the script that runs.
     pub fn follow(&mut self, text: &str) -> Status {
-        if self.depth > 40 || !self.fuel.burn(text.len() * 4 + 50) {
+        if self.depth > 40 || !self.fuel.burn(text.len() * 8 + 400) {
             return Status::Unknown;
         }
         let list = parse(text, 0);
         self.list(&list)
     }
 
-    /// Text as a script of its own: it sees what is exported.
+    /// Text as a script of its own.
     fn follow_script(&mut self, text: &str, arguments: &[Value], named: bool) -> Status {
-        let Some(text) = prepare(text, &mut self.out.directives) else {
-            return Status::Unknown;
-        };
+        match prepare(text, &mut self.out.directives) {
+            Some(text) => self.follow_prepared(&text, arguments, named),
+            None => Status::Unknown,
+        }
+    }
+
+    /// The same of what is prepared; a `named` script sees what is exported, and only that.
+    fn follow_prepared(&mut self, text: &str, arguments: &[Value], named: bool) -> Status {
         let arguments = Arguments {
             values: arguments.to_vec(),
             given: named,
@@ -259,12 +264,12 @@ impl Shell<'_> {
         let outer = std::mem::replace(&mut self.arguments, arguments);
         let functions = self.functions.clone();
         let status = self.child(|shell| {
-            let exported = std::mem::take(&mut shell.exported);
             if named {
-                shell.variables.retain(|name, _| exported.contains(name));
+                shell.fuel.burn(shell.variables.len() * 24);
+                let exported = &shell.exported;
+                Rc::make_mut(&mut shell.variables).retain(|name, _| exported.contains(name));
             }
-            shell.exported = exported;
-            shell.follow(&text)
+            shell.follow(text)
         });
         self.functions = functions;
         self.arguments = outer;
@@ -589,7 +594,7 @@ impl Shell<'_> {
         self.out.directives.append(&mut own);
         self.out.directives.append(&mut options);
         self.inside(before, variables, |shell| {
-            shell.follow_script(&text, given, true)
+            shell.follow_prepared(&text, given, true)
         });
         true
     }
@@ -611,6 +616,9 @@ impl Shell<'_> {
     }
 
     fn note(&mut self, variables: &Prefix, words: &[Value]) {
+        if self.out.commands.len() >= COMMANDS || !self.fuel.burn(300) {
+            return;
+        }
         if self.silent {
             let first = words.first().map(Value::written).unwrap_or_default();
             if !matches!(
@@ -623,7 +631,7 @@ impl Shell<'_> {
         let mut environment: BTreeMap<String, Word> = BTreeMap::new();
         for name in &self.exported {
             if let Some(variable) = self.variables.get(name) {
-                if !self.fuel.burn(variable.len() + 64) {
+                if !self.fuel.burn(variable.len() + 100) {
                     return;
                 }
                 let value = variable.values().into_iter().next().unwrap_or_default();

@@ -74,7 +74,7 @@ impl Shell<'_> {
             let all = braces(text);
             if !self
                 .fuel
-                .burn(all.iter().map(String::len).sum::<usize>() + 16)
+                .burn(all.iter().map(|text| text.len() + 48).sum::<usize>())
             {
                 return Vec::new();
             }
@@ -87,12 +87,15 @@ impl Shell<'_> {
             }
             match piece {
                 Piece::Text(text) | Piece::Quoted(text) => {
-                    self.fuel.burn(text.len() + 1);
+                    self.fuel.burn(text.len() + 32);
                     fields.push(plain(text));
                 }
                 Piece::Placeholder(text) => fields.push(placeholder(text)),
                 Piece::Parameter { parameter, quoted } => {
                     let values = match self.parameter(parameter) {
+                        Found::Many(values) if *quoted && parameter.is_joined() => {
+                            vec![Value::joined(&values, " ")]
+                        }
                         Found::Many(values) => values,
                         Found::One(value) => vec![value],
                         Found::Nothing => vec![Value::not_given(&parameter.written)],
@@ -153,7 +156,7 @@ impl Shell<'_> {
             }
             let value = match piece {
                 Piece::Text(text) | Piece::Quoted(text) => {
-                    self.fuel.burn(text.len() + 1);
+                    self.fuel.burn(text.len() + 32);
                     parts.push(plain(text));
                     continue;
                 }
@@ -236,10 +239,7 @@ impl Shell<'_> {
         }
         self.depth += 1;
         let silent = std::mem::replace(&mut self.silent, true);
-        let kept = self.changes(list).then(|| {
-            self.fuel.burn(self.variables.len() * 8);
-            self.variables.clone()
-        });
+        let kept = self.changes(list).then(|| self.variables.clone());
         let flow = self.flow;
         let output = self.captured(|shell| {
             shell.list(list);
@@ -283,7 +283,7 @@ impl Shell<'_> {
     }
 
     fn parameter(&mut self, parameter: &Parameter) -> Found {
-        self.fuel.burn(16);
+        self.fuel.burn(48);
         let Parameter {
             name,
             index,
@@ -625,6 +625,13 @@ impl Shell<'_> {
         if self.flow == Flow::Next {
             self.flow = flow;
         }
+    }
+}
+
+impl Parameter {
+    /// Whether a list becomes one word between quotes.
+    fn is_joined(&self) -> bool {
+        self.name == "*" || self.index.as_ref().and_then(literal) == Some("*")
     }
 }
 

@@ -122,10 +122,12 @@ fn dirname(path: &Value) -> Option<Value> {
 }
 
 fn seq(words: &[String]) -> Option<String> {
-    let separator = words.iter().position(|word| word == "-s");
-    let (separator, words) = match separator {
-        Some(at) => (words.get(at + 1)?.as_str(), words.get(at + 2..)?),
-        None => ("\n", words),
+    let (separator, words) = match words.split_first()? {
+        (first, rest) if first == "-s" => (rest.first()?.as_str(), rest.get(1..)?),
+        (first, rest) => match first.strip_prefix("-s") {
+            Some(separator) => (separator, rest),
+            None => ("\n", words),
+        },
     };
     let numbers: Option<Vec<i64>> = words.iter().map(|word| word.parse().ok()).collect();
     let (first, step, last) = match numbers?.as_slice() {

@@ -21,6 +21,9 @@ mod value;
 mod word;
 mod wrap;
 
+#[cfg(test)]
+mod tests;
+
 pub use flags::{Flag, Form, flags};
 pub use launch::{Count, Launch, Launcher, launch, launches};
 
@@ -69,9 +72,9 @@ pub fn evaluate(text: &str, beside: &dyn Beside) -> Script {
     };
     shell.list(&parse::parse(&text, 0));
     let mut script = shell.out;
-    for (name, variable) in shell.variables {
+    for (name, variable) in shell.variables.iter() {
         let value = value::Value::joined(&variable.values(), " ");
-        script.variables.insert(name, value.word());
+        script.variables.insert(name.clone(), value.word());
     }
     script
 }

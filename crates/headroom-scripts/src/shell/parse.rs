@@ -5,6 +5,8 @@ use std::rc::Rc;
 
 /// How deep constructs may stand in each other; deeper ones are plain text.
 const DEPTH: u32 = 24;
+/// Words that are read of a text; no script has so many.
+const WORDS: u32 = 60_000;
 
 pub(super) fn parse(text: &str, depth: u32) -> List {
     let mut parser = Parser {
@@ -12,8 +14,10 @@ pub(super) fn parse(text: &str, depth: u32) -> List {
         at: 0,
         depth,
         bodies: Vec::new(),
+        words: WORDS,
         no_backtick: false,
-        open_quote: false,
+        // In texts of texts of texts nothing is read twice.
+        open_quote: depth > 3,
     };
     parser.list(&[])
 }
@@ -25,8 +29,9 @@ pub(super) fn parse_body(text: &str, depth: u32) -> Raw {
         at: 0,
         depth,
         bodies: Vec::new(),
+        words: WORDS,
         no_backtick: false,
-        open_quote: false,
+        open_quote: depth > 3,
     };
     parser.body()
 }
@@ -37,6 +42,8 @@ pub(super) struct Parser<'a> {
     pub depth: u32,
     /// Heredocs of lines ahead: where their line ends, where their bodies end.
     bodies: Vec<(usize, usize)>,
+    /// Words that may still be read.
+    pub words: u32,
     /// No closing backtick follows.
     pub no_backtick: bool,
     /// A double quote was opened that nothing closes.
@@ -177,7 +184,7 @@ impl<'a> Parser<'a> {
 
     /// Commands until one of the words that end them, which is left standing.
     pub fn list(&mut self, ends: &[&str]) -> List {
-        let mut nodes = Vec::new();
+        let mut nodes = Vec::with_capacity(1);
         let mut joint = Joint::Then;
         self.depth += 1;
         loop {
@@ -230,7 +237,7 @@ impl<'a> Parser<'a> {
             self.blanks();
             not = !not;
         }
-        let mut parts: Vec<Node> = Vec::new();
+        let mut parts: Vec<Node> = Vec::with_capacity(1);
         parts.extend(self.command());
         loop {
             self.blanks();
@@ -592,7 +599,8 @@ impl<'a> Parser<'a> {
         let append = bytes.get(at) == Some(&b'+');
         at += usize::from(append);
         if bytes.get(at) != Some(&b'=') {
-            self.at = start;
+            // An index is not read twice.
+            self.at = if index.is_some() { at } else { start };
             return None;
         }
         self.at = at + 1;
@@ -624,15 +632,10 @@ impl<'a> Parser<'a> {
             }
             let start = self.at;
             let mut key = None;
-            if self.peek() == Some(b'[') {
+            if self.peek() == Some(b'[') && self.is_keyed() {
                 self.at += 1;
-                let inside = self.bracket();
-                if self.starts("]=") {
-                    self.at += 2;
-                    key = Some(inside);
-                } else {
-                    self.at = start;
-                }
+                key = Some(self.bracket());
+                self.at += if self.starts("]=") { 2 } else { 0 };
             }
             match self.word() {
                 Some(word) => items.push((key, word)),
@@ -643,6 +646,14 @@ impl<'a> Parser<'a> {
                 self.step();
             }
         }
+    }
+
+    /// Whether `[key]=` stands here.
+    fn is_keyed(&self) -> bool {
+        let line = self.rest().as_bytes();
+        let line = line.get(..line.len().min(200)).unwrap_or_default();
+        let end = line.iter().position(|byte| *byte == b']');
+        end.is_some_and(|end| line.get(end + 1) == Some(&b'='))
     }
 
     fn redirects(&mut self) -> Vec<Redirect> {

@@ -24,7 +24,7 @@ pub(super) fn prepare(text: &str, directives: &mut Vec<(String, String)>) -> Opt
         if let Some(directive) = plain
             .strip_prefix("#SBATCH")
             .or_else(|| plain.strip_prefix("#FLUX:"))
-            && directives.len() < 1024
+            && directives.len() < 64
         {
             options(directive, directives);
         }

@@ -2,7 +2,7 @@
 
 use super::parse::literal;
 use super::pattern;
-use super::state::{Arguments, Flow, Input, Shell, Status};
+use super::state::{Arguments, Flow, Input, Shell, Status, Variables};
 use super::syntax::{Assigned, Assignment, Joint, List, Node, Raw, Redirect, Simple};
 use super::value::{Known, Part, Value, Variable};
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ impl Shell<'_> {
     }
 
     fn node(&mut self, node: &Node) -> Status {
-        self.fuel.burn(30);
+        self.fuel.burn(60);
         match node {
             Node::Simple(simple) => self.simple(simple),
             Node::Pipe(parts) => self.pipe(parts),
@@ -141,9 +141,9 @@ impl Shell<'_> {
     /// Runs each of several branches from the same state, one of which a run would take.
     fn alternatives(&mut self, why: &str, branches: &[Branch]) {
         let before = self.variables.clone();
-        let mut ends: Vec<BTreeMap<String, Variable>> = Vec::new();
+        let mut ends: Vec<Variables> = Vec::new();
         for branch in branches {
-            if !self.fuel.burn(before.len() * 8 + 8) {
+            if !self.fuel.burn(100) {
                 break;
             }
             self.variables = before.clone();
@@ -166,10 +166,17 @@ impl Shell<'_> {
             self.variables = before;
             return;
         };
+        let ends: Vec<Variables> = ends.filter(|end| !Rc::ptr_eq(end, &first)).collect();
+        if ends.is_empty() {
+            self.variables = first;
+            return;
+        }
         let why: Rc<str> = why.into();
-        let mut merged = first.clone();
+        self.fuel.burn(first.len() * 24);
+        let mut merged = (*first).clone();
         for other in ends {
-            for (name, value) in &other {
+            self.fuel.burn(other.len() * 24);
+            for (name, value) in other.iter() {
                 if merged.get(name) == Some(value) {
                     continue;
                 }
@@ -184,14 +191,14 @@ impl Shell<'_> {
                 };
                 merged.insert(name.clone(), chosen);
             }
-            for (name, value) in &first {
+            for (name, value) in first.iter() {
                 if !other.contains_key(name) && merged.get(name) == Some(value) {
                     let kept = before.get(name).cloned();
                     merged.insert(name.clone(), kept.unwrap_or_else(|| value.doubted(&why)));
                 }
             }
         }
-        self.variables = merged;
+        self.variables = Rc::new(merged);
     }
 
     fn conditional(&mut self, arms: &[(List, Rc<str>, List)], otherwise: Option<&List>) -> Status {
@@ -551,9 +558,7 @@ impl Shell<'_> {
                 None if options.contains('a') => {
                     self.set(name, Variable::List(Rc::new(Vec::new())));
                 }
-                None if local => {
-                    self.variables.remove(name);
-                }
+                None if local => self.store(name, None),
                 None => {}
             }
             if exports {
@@ -592,10 +597,7 @@ impl Shell<'_> {
             self.flow = Flow::Next;
         }
         for (name, value) in self.locals.pop().unwrap_or_default().into_iter().rev() {
-            match value {
-                Some(value) => self.variables.insert(name, value),
-                None => self.variables.remove(&name),
-            };
+            self.store(&name, value);
         }
         self.arguments = outer;
         status

@@ -6,6 +6,7 @@ use super::value::{Part, Value, Variable};
 use super::{Script, Word};
 use crate::Beside;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,10 +66,13 @@ pub(super) struct Arguments {
     pub given: bool,
 }
 
+/// Variables by name; copies are shared until one of them changes.
+pub(super) type Variables = Rc<BTreeMap<String, Variable>>;
+
 pub(super) struct Shell<'a> {
     pub beside: &'a dyn Beside,
     pub out: Script,
-    pub variables: BTreeMap<String, Variable>,
+    pub variables: Variables,
     pub exported: BTreeSet<String>,
     pub functions: BTreeMap<String, List>,
     pub arguments: Arguments,
@@ -94,7 +98,7 @@ impl<'a> Shell<'a> {
         Self {
             beside,
             out: Script::default(),
-            variables: BTreeMap::new(),
+            variables: Variables::default(),
             exported: BTreeSet::new(),
             functions: BTreeMap::new(),
             arguments: Arguments::default(),
@@ -124,7 +128,19 @@ impl<'a> Shell<'a> {
         if self.export_all {
             self.exported.insert(name.into());
         }
-        self.variables.insert(name.into(), variable);
+        self.store(name, Some(variable));
+    }
+
+    /// Sets a variable, or takes it away.
+    pub fn store(&mut self, name: &str, variable: Option<Variable>) {
+        if Rc::strong_count(&self.variables) > 1 && !self.fuel.burn(self.variables.len() * 24) {
+            return;
+        }
+        let variables = Rc::make_mut(&mut self.variables);
+        match variable {
+            Some(variable) => variables.insert(name.into(), variable),
+            None => variables.remove(name),
+        };
     }
 
     pub fn set_text(&mut self, name: &str, value: Value) {

@@ -30,6 +30,10 @@ enum End {
 impl Parser<'_> {
     pub fn word(&mut self) -> Option<Raw> {
         let start = self.at;
+        self.words = self.words.saturating_sub(1);
+        if self.words == 0 {
+            self.at = self.text.len();
+        }
         let raw = self.pieces(End::Word);
         (self.at > start).then_some(raw)
     }
@@ -93,7 +97,7 @@ impl Parser<'_> {
                 | End::Brace { quoted: true }
                 | End::Slash { quoted: true }
         );
-        let mut pieces: Vec<Piece> = Vec::new();
+        let mut pieces: Vec<Piece> = Vec::with_capacity(1);
         let mut parens = 0usize;
         // A plain text in the making.
         let mut text = String::new();
@@ -395,15 +399,19 @@ impl Parser<'_> {
         if self.peek() == Some(b'}') && !name.is_empty() {
             self.at += 1;
         } else {
-            // No expansion of bash, such as `${{ secrets.TOKEN }}`: it stands as it is written.
-            let rest = self.text.get(start..)?;
-            let line = rest.bytes().take(300).position(|byte| byte == b'\n');
-            let line = rest.get(..line.unwrap_or(rest.len().min(300)))?;
-            let mut close = line.find('}')?;
-            if line.as_bytes().get(close + 1) == Some(&b'}') {
-                close += 1;
+            // No expansion of bash, such as `${{ secrets.TOKEN }}`: it stands as it is written. What was read once is not
+            // read again, so that texts of nothing but beginnings stay cheap.
+            let rest = self.rest().as_bytes();
+            let line = rest
+                .iter()
+                .take(300)
+                .position(|byte| matches!(byte, b'}' | b'\n'));
+            if let Some(length) = line
+                && rest.get(length) == Some(&b'}')
+            {
+                self.at += length + 1;
+                self.at += usize::from(self.starts("}") && self.since(start).starts_with("${{"));
             }
-            self.at = start + close + 1;
             name = self.since(start).into();
             operation = Operation::None;
             index = None;
