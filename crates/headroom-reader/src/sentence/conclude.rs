@@ -187,10 +187,10 @@ fn each(facts: &mut Facts, said: &Said) {
             Say::TextEncoder => first!(text_encoders_trained, true),
             Say::CachedLatents => first!(cached_latents, true),
             Say::Targets(targets) => {
-                first!(targets, targets.split(' ').map(String::from).collect())
+                first!(targets, targets.split(' ').map(String::from).collect());
             }
             Say::Vllm => {
-                facts.vllm = Fact::Unknown("vLLM's share of the memory is not said".into())
+                facts.vllm = Fact::Unknown("vLLM's share of the memory is not said".into());
             }
             Say::Unmodelled(what) => facts.not_modelled.push(format!("{words}: {what}")),
             Say::Wanted(wanted) => {
@@ -275,10 +275,10 @@ fn method(facts: &mut Facts, said: &Said, stored: Option<Weights>) {
         facts.adapter = Fact::follows(None, "pre-training trains all weights");
         facts.trained = Fact::follows(Trained::All, "pre-training trains all weights");
     }
-    if facts.adapter.value().is_some_and(Option::is_some) {
-        if let Some((rank, words)) = rank {
-            facts.rank = Fact::read(rank, words);
-        }
+    if facts.adapter.value().is_some_and(Option::is_some)
+        && let Some((rank, words)) = rank
+    {
+        facts.rank = Fact::read(rank, words);
     }
 }
 
@@ -402,7 +402,7 @@ fn sizes(facts: &mut Facts, said: &Said) {
         }
         (None, None) => {
             facts.micro_batch =
-                Fact::Unknown(format!("{words}: the part of one GPU's turn is not said"))
+                Fact::Unknown(format!("{words}: the part of one GPU's turn is not said"));
         }
         (Some(_), Some(_)) => {}
     }

@@ -8,6 +8,7 @@ mod cards;
 mod conclude;
 mod models;
 mod numbers;
+mod phrases;
 mod vocabulary;
 
 use super::fact::Fact;
@@ -65,7 +66,7 @@ fn said(sentence: &mut Sentence) -> Said {
                     // `max length 2048` is a length, `max length` a question.
                     match numbers::label_of(*wanted) {
                         Some(number) if numbers::right(sentence, end).is_some() => {
-                            labels.push((at..end, number))
+                            labels.push((at..end, number));
                         }
                         _ if numbers::is_asked(sentence, *wanted, at, end) => {
                             said.phrases.push((*say, sentence.words(at..end)));
@@ -111,8 +112,7 @@ fn whole(sentence: &Sentence, start: usize, end: usize) -> bool {
     let number = |at: usize| word(at).starts_with(|c: char| c.is_ascii_digit());
     let glued = sentence.gap(end) == atoms::Gap::Glued && sentence.get(end).is_some();
     // A number may be glued to its label: `bs8`, `tp2`.
-    let behind =
-        glued && !(number(end) && !number(end - 1)) && word(end) != "s" && word(end) != "x";
+    let behind = glued && (!number(end) || number(end - 1)) && !matches!(word(end), "s" | "x");
     let before = sentence.gap(start) == atoms::Gap::Glued
         && start > 0
         && !number(start - 1)

@@ -96,18 +96,19 @@ fn quantity(sentence: &Sentence, at: usize) -> Option<(u64, usize)> {
 
 /// What `k` means: lengths are powers of two or small multiples of them, `10k` is ten thousand.
 fn thousands(value: f64) -> u64 {
-    let binary = value * 1024.0;
-    let mut odd = value * 2.0;
-    if odd.fract() != 0.0 {
-        return (value * 1000.0) as u64;
+    // In halves, for `1.5k`.
+    let halves = value * 2.0;
+    let decimal = (value * 1000.0) as u64;
+    if halves.fract() != 0.0 || halves < 1.0 {
+        return decimal;
     }
-    while odd >= 2.0 && odd % 2.0 == 0.0 {
-        odd /= 2.0;
-    }
-    if odd <= 3.0 || value == 40.0 {
-        binary as u64
+    let halves = halves as u64;
+    let odd = halves >> halves.trailing_zeros();
+    // 40k is Qwen's 40960.
+    if odd <= 3 || halves == 80 {
+        halves * 512
     } else {
-        (value * 1000.0) as u64
+        decimal
     }
 }
 
@@ -280,14 +281,13 @@ fn take(
         Number::Batch => {
             numbers.add(kind, value, said, at.start);
             // `batch 8x4096`
-            if sentence.is(at.end, "x") {
-                if let Some((length, stop)) =
+            if sentence.is(at.end, "x")
+                && let Some((length, stop)) =
                     quantity(sentence, at.end + 1).filter(|(length, _)| *length >= 64)
-                {
-                    let said = sentence.words(at.start..stop);
-                    numbers.add(Number::Length, length, said, at.start);
-                    sentence.use_up(at.end..stop);
-                }
+            {
+                let said = sentence.words(at.start..stop);
+                numbers.add(Number::Length, length, said, at.start);
+                sentence.use_up(at.end..stop);
             }
         }
         Number::Pixels => {

@@ -76,7 +76,7 @@ fn check(table: &str) {
 #[test]
 fn short_sentences_name_model_card_and_method() {
     check(
-        r#"
+        r"
         llama 3.1 8b qlora 24gb
             catalogue llama-3.1-8b, gpus 1, weights nf4, adapter qlora, trained adapters, card_gib 24
         Fine-tune Mistral 7B with LoRA r=16 on a single A100 40GB
@@ -177,14 +177,14 @@ fn short_sentences_name_model_card_and_method() {
             catalogue pythia-1.4b, task pretraining, micro_batch 4, sequence 2048, gpu v100-sxm2-16gb, gpus 1, compute fp32, adapter none, trained all, optimizer adamw
         gpt-neox-20b zero3 offload 4x3090
             catalogue gpt-neox-20b, gpu rtx-3090-24gb, gpus 4, strategy zero3, offload both
-        "#,
+        ",
     );
 }
 
 #[test]
 fn questions_and_long_sentences() {
     check(
-        r#"
+        r"
         what's the max batch size for llama 3.2 3b full finetune on a 4090 at 2k?
             catalogue llama-3.2-3b, sequence 2048, gpu rtx-4090-24gb, gpus 1, adapter none, trained all, wanted batch
         longest context for qlora qwen2.5-14b on 24GB?
@@ -285,14 +285,14 @@ fn questions_and_long_sentences() {
             catalogue alphafold2-model1, gpu a100-sxm4-80gb, gpus 8, strategy ddp, compute bf16 autocast
         rwkv 169m pretrain 1024 tokens 3060
             catalogue rwkv-4-169m, task pretraining, sequence 1024, gpu rtx-3060-12gb, gpus 1, adapter none, trained all
-        "#,
+        ",
     );
 }
 
 #[test]
 fn cards_have_many_names() {
     check(
-        r#"
+        r"
         256 H800 kimi k2 full finetune tp8 pp8 ep16
             catalogue kimi-k2, gpu h800-sxm5-80gb, gpus 256, strategy tp8+pp8+ep16, adapter none, trained all
         qwen3 8b 1024 tokens lora 3090
@@ -437,14 +437,14 @@ fn cards_have_many_names() {
             catalogue sdxl-unet, task diffusion, gpu rx-9070-xt-16gb, gpus 1, adapter lora, trained adapters
         A6000 ada llama 8b
             catalogue llama-3.1-8b, gpu rtx-6000-ada-48gb, gpus 1
-        "#,
+        ",
     );
 }
 
 #[test]
 fn programs_strategies_and_sizes() {
     check(
-        r#"
+        r"
         apple m1 ultra 128gb llama 13b lora
             catalogue llama-13b, gpu apple-m1-ultra-128gb, gpus 1, adapter lora, trained adapters
         flux lora training, 16gb vram, 768 resolution
@@ -539,14 +539,14 @@ fn programs_strategies_and_sizes() {
             catalogue bart-large, task seq2seq, micro_batch 8, sequence 1024, gpu rtx-3080-12gb, gpus 1
         translation opus-mt-en-de batch 64 2060
             catalogue opus-mt-en-de, task seq2seq, micro_batch 64, gpu rtx-2060-6gb, gpus 1
-        "#,
+        ",
     );
 }
 
 #[test]
 fn forms_that_people_use() {
     check(
-        r#"
+        r"
         RTX 4090 mit 24 GB, LoRA auf Llama-3.1-8B, Kontext 4096
             catalogue llama-3.1-8b, sequence 4096, gpu rtx-4090-24gb, gpus 1, adapter lora, trained adapters
         LLama-3.1-8B / LoRA / 4090 / bs2 / 4k
@@ -675,14 +675,14 @@ fn forms_that_people_use() {
             catalogue mistral-7b-v0.1, gpu rtx-3090-24gb, gpus 2, adapter lora, trained adapters
         llama 3 8b ds zero infinity 1x4090
             catalogue llama-3-8b, gpu rtx-4090-24gb, gpus 1, strategy zero3, offload both
-        "#,
+        ",
     );
 }
 
 #[test]
 fn models_of_all_kinds() {
     check(
-        r#"
+        r"
         sft lora 2 A100
             task sft, gpu a100-sxm4-80gb, gpus 2, adapter lora, trained adapters
         lora 2 a100s
@@ -781,7 +781,7 @@ fn models_of_all_kinds() {
             catalogue qwen3-next-80b-a3b, gpu h100-sxm5-80gb, gpus 8, adapter lora, trained adapters
         qwen3 vl 4b full ft h100
             catalogue qwen3-vl-4b, gpu h100-sxm5-80gb, gpus 1, adapter none, trained all
-        "#,
+        ",
     );
 }
 
