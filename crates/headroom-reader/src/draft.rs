@@ -1,6 +1,6 @@
 //! Facts as a draft of a scenario: each mapped to its settings in one place, whatever the program.
 
-use headroom_catalog::{Class, Gpu, Vendor, gpus};
+use headroom_catalog::{Class, Gpu, Vendor, gpus, model};
 use headroom_scenario::resolve::Origin;
 use headroom_scenario::{Draft, settings};
 
@@ -30,6 +30,7 @@ pub fn draft(facts: &Facts, over: Draft) -> Drafted {
         },
     };
     writer.model(facts);
+    writer.image(facts);
     writer.machine(facts);
     writer.batch(facts);
     writer.task(facts);
@@ -80,6 +81,44 @@ impl Writer {
         };
         if let Some(id) = names::named(value).catalogue {
             self.set("model.id", id, origin);
+        }
+    }
+
+    /// The side of a network's images, of which it has one: that of a square with as many pixels.
+    fn image(&mut self, facts: &Facts) {
+        let (
+            Fact::Known {
+                value: height,
+                origin,
+            },
+            Some(width),
+        ) = (&facts.height, facts.width.value())
+        else {
+            return;
+        };
+        let entry = facts
+            .model
+            .value()
+            .and_then(|model| names::named(model).catalogue)
+            .and_then(model);
+        let side = ((*height as f64) * (*width as f64)).sqrt().round() as u64;
+        // Latents have an eighth of the pixels' side; FLUX's size is that of the pixels.
+        let side = match entry {
+            Some(entry) if !entry.graph.is_empty() => None,
+            Some(entry) if matches!(entry.arch, "unet" | "sd3" | "dit") => Some(side / 8),
+            Some(entry)
+                if matches!(entry.arch, "flux" | "flux2") || entry.size("img").is_some() =>
+            {
+                Some(side)
+            }
+            _ => None,
+        };
+        match side {
+            Some(side) => self.set("model.dims", format!("img={side}"), origin),
+            None => self.leave(format!("images of {width} × {height} pixels")),
+        }
+        if facts.frames.value().is_some_and(|frames| *frames > 1) {
+            self.leave("frames of a video");
         }
     }
 

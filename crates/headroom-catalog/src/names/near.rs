@@ -49,10 +49,12 @@ fn of_size(words: &[&str]) -> Near {
     ) else {
         return Vec::new();
     };
+    let key = joined(words);
     let close = |entry: &'static ModelEntry| {
         let ratio = entry.parameters as f64 / wanted;
         let own = family.len() >= 2 && self::family(entry.id) == family;
-        (own && (0.7..=1.4).contains(&ratio)).then_some((0, entry))
+        let shared = shared_beginning(&key, &key_of(entry.id));
+        (own && (0.7..=1.4).contains(&ratio)).then_some((64 - shared.min(64), entry))
     };
     models().iter().filter_map(close).collect()
 }
@@ -90,12 +92,34 @@ fn misspelt(key: &str) -> Near {
         5..=7 => 1,
         _ => 2,
     };
+    // A number that differs is another version or size.
+    let digits = |text: &str| {
+        text.chars()
+            .filter(char::is_ascii_digit)
+            .collect::<String>()
+    };
     let near = |entry: &'static ModelEntry| {
-        let id: Vec<&str> = entry.id.split('-').collect();
-        let edits = edits(key, &joined(&id));
+        let id = key_of(entry.id);
+        if digits(key) != digits(&id) {
+            return None;
+        }
+        let edits = edits(key, &id);
         (edits <= most).then_some((edits as u64, entry))
     };
     models().iter().filter_map(near).collect()
+}
+
+fn key_of(id: &str) -> String {
+    let words: Vec<&str> = id.split('-').collect();
+    joined(&words)
+}
+
+fn shared_beginning(one: &str, other: &str) -> u64 {
+    let same = one
+        .bytes()
+        .zip(other.bytes())
+        .take_while(|(one, other)| one == other);
+    same.count() as u64
 }
 
 /// The letters that a name begins with.

@@ -129,6 +129,7 @@ fn another_network_is_never_taken_for_it() {
         "<model size>",
         "./checkpoints/$MODEL_VERSION",
         "Llama-3.2-1B-Vision",
+        "google/paligemma-3b-pt-448",
         "microsoft/Phi-3-vision-128k-instruct",
         "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B",
         "unsloth/DeepSeek-R1-Distill-Qwen-1.5B-GRPO",
@@ -305,6 +306,11 @@ fn suggestions_are_near_or_none() {
     check(
         "Qwen/Qwen3.5-2B",
         &["qwen3-1.7b", "qwen2.5-1.5b", "qwen2-1.5b"],
+    );
+    check("falcon-11b", &[]);
+    check(
+        "Qwen/Qwen2.5-Math-PRM-7B",
+        &["qwen2.5-7b", "qwen2.5-vl-7b", "qwen2-7b"],
     );
     check("lama-3.1-8b", &["llama-3.1-8b"]);
 }

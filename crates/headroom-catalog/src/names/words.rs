@@ -177,12 +177,16 @@ const FORMAT: &[&str] = &[
     "unquantized",
     "unsloth",
     "weights",
+    "ms",
+    "ra",
+    "tv",
     "a1",
     "a2",
     "a3",
     "augreg",
     "fb",
     "in1k",
+    "in12k",
     "in21k",
     "in22k",
 ];
@@ -277,7 +281,12 @@ pub(super) fn is_free(word: &str, tuned: bool) -> bool {
     let number = word
         .trim_start_matches('v')
         .starts_with(|c: char| c.is_ascii_digit());
-    !is_size(word) && !CHANGED.contains(&word) && (tuned || !number || is_length(word))
+    // The side of images is a size of the network.
+    let side = matches!(
+        word,
+        "224" | "256" | "336" | "384" | "448" | "512" | "768" | "896"
+    );
+    !is_size(word) && !side && !CHANGED.contains(&word) && (tuned || !number || is_length(word))
 }
 
 /// `8b`, `1.5b`, `135m`, `8x7b`, `a3b`.

@@ -355,7 +355,7 @@ pub(super) const PHRASES: &[(Say, &str)] = &[
     ),
     (
         Say::Part("head"),
-        "linear probe|linear probing|linear head|frozen backbone|frozen encoder|freeze backbone|freeze encoder|freeze the backbone|head only|only the head|classifier only|classification head only|backbone frozen|encoder frozen|frozen features|last layer only|only last layer|freezing the backbone|just the head|linear eval|linear evaluation",
+        "linear probe|linear probing|linear head|frozen backbone|frozen encoder|freeze backbone|freeze encoder|freeze the backbone|head only|only the head|classifier only|classification head only|backbone frozen|encoder frozen|frozen features|last layer only|only last layer|freezing the backbone|just the head|linear eval|linear evaluation|linear classifier|frozen|frozen base model",
     ),
     (
         Say::Targets("all-linear"),
@@ -501,7 +501,7 @@ pub(super) const PHRASES: &[(Say, &str)] = &[
 
 /// Words without content.
 pub(super) const STOP: &str = "\
-    mit auf und der die das ein eine fur pour avec sur con en \
+    laptop notebook handle mit auf und der die das ein eine fur pour avec sur con en \
     a able about across after against all also am an and another any anyone approx approximately are \
     around as ask at available be been before between big bigger both but buy by calculate can card \
     cards cloud code colab config configuration could currently d default defaults desktop different \

@@ -704,7 +704,7 @@ fn models_of_all_kinds() {
         Is 48GB enough for full fine-tuning Qwen2.5-3B with AdamW?
             catalogue qwen2.5-3b, gpus 1, adapter none, trained all, optimizer adamw, card_gib 48
         Can a single RTX 3090 (24GB) handle QLoRA finetuning of Llama-2-13B with a sequence length of 2048 and batch size of 4?
-            catalogue llama-2-13b, micro_batch 4, sequence 2048, gpu rtx-3090-24gb, gpus 1, weights nf4, adapter qlora, trained adapters, unread: handle
+            catalogue llama-2-13b, micro_batch 4, sequence 2048, gpu rtx-3090-24gb, gpus 1, weights nf4, adapter qlora, trained adapters
         I want to fine-tune Phi-3-mini-128k-instruct on my RTX 4060 8GB laptop using LoRA, how long can the context be?
             catalogue phi-3-mini, gpu rtx-4060-laptop-8gb, gpus 1, adapter lora, trained adapters, wanted length
         How many 4090s for full fine tuning mistral 7B with ZeRO-3 and CPU offload?
@@ -781,6 +781,114 @@ fn models_of_all_kinds() {
             catalogue qwen3-next-80b-a3b, gpu h100-sxm5-80gb, gpus 8, adapter lora, trained adapters
         qwen3 vl 4b full ft h100
             catalogue qwen3-vl-4b, gpu h100-sxm5-80gb, gpus 1, adapter none, trained all
+        ",
+    );
+}
+
+#[test]
+fn sentences_as_an_expert_writes_them() {
+    check(
+        r"
+        Fine-tuning a 13B LLaMA 2 on four A100-80GB cards using FSDP with bf16 and a context of 4k
+            catalogue llama-2-13b, sequence 4096, gpu a100-sxm4-80gb, gpus 4, strategy fsdp2, compute bf16 autocast
+        LoRA on Mistral-7B, 2048 tokens, a batch of 4, single 3090
+            catalogue mistral-7b-v0.1, micro_batch 4, sequence 2048, gpu rtx-3090-24gb, gpus 1, adapter lora, trained adapters
+        QLoRA for Llama 3.1 70B with 2 A6000s
+            catalogue llama-3.1-70b, gpu rtx-a6000-48gb, gpus 2, weights nf4, adapter qlora, trained adapters
+        Full fine-tuning Qwen2.5 0.5B on a laptop with RTX 3060
+            catalogue qwen2.5-0.5b, gpu rtx-3060-laptop-6gb, gpus 1, adapter none, trained all
+        Pretraining GPT-2 medium on 2 RTX 3090 with seq len 1024
+            catalogue gpt2-medium, task pretraining, sequence 1024, gpu rtx-3090-24gb, gpus 2, adapter none, trained all
+        DPO on Llama 3 8B Instruct with LoRA rank 64, 1x A100 80GB, max length 1024, max prompt length 512
+            catalogue llama-3-8b, task dpo, sequence 1024, gpu a100-sxm4-80gb, gpus 1, adapter lora, rank 64, trained adapters
+        Gemma 2 2B SFT with Adafactor on T4
+            catalogue gemma-2-2b, task sft, gpu t4-16gb, gpus 1, optimizer adafactor
+        stable diffusion 1.5 lora, batch 4, 512, 3060
+            catalogue sd-1.5-unet, task diffusion, micro_batch 4, height 512, width 512, gpu rtx-3060-12gb, gpus 1, adapter lora, trained adapters
+        BERT-large MLM, 512 tokens, batch 32, V100-32GB, fp16
+            catalogue bert-large-uncased, task masked-lm, micro_batch 32, sequence 512, gpu v100-sxm2-32gb, gpus 1, compute fp16 autocast, adapter none, trained all
+        train vit-base on 4 x 2080 Ti, batch size 128, ddp
+            catalogue vit-b16, micro_batch 128, gpu rtx-2080-ti-11gb, gpus 4, strategy ddp
+        Llama-3.2-1B full finetune, 8-bit Adam, 12 GB
+            catalogue llama-3.2-1b, gpus 1, adapter none, trained all, optimizer adamw8bit, card_gib 12
+        phi-3-mini 4k instruct, qlora, 4060
+            catalogue phi-3-mini, gpu rtx-4060-8gb, gpus 1, weights nf4, adapter qlora, trained adapters
+        esm2_t33_650M_UR50D lora 1024 batch 8 A100
+            catalogue esm2-650m, micro_batch 8, sequence 1024, gpu a100-sxm4-80gb, gpus 1, adapter lora, trained adapters
+        t5-large fine-tuning on 16GB P100
+            catalogue t5-large, gpu p100-pcie-16gb, gpus 1
+        Yi-34B qlora single A100
+            catalogue yi-34b, gpu a100-sxm4-80gb, gpus 1, weights nf4, adapter qlora, trained adapters
+        Mixtral-8x7B-Instruct, LoRA, 4xH100, ZeRO-3, 4096
+            catalogue mixtral-8x7b, sequence 4096, gpu h100-sxm5-80gb, gpus 4, strategy zero3, adapter lora, trained adapters
+        falcon-7b lora int8 rtx 4080
+            catalogue falcon-7b, gpu rtx-4080-16gb, gpus 1, weights int8, adapter lora, trained adapters
+        starcoder2 3b full ft 2xL40S fsdp 8k
+            catalogue starcoder2-3b, sequence 8192, gpu l40s-48gb, gpus 2, strategy fsdp2, adapter none, trained all
+        can a 4080 super train sdxl lora batch 4 at 1024?
+            catalogue sdxl-unet, task diffusion, micro_batch 4, height 1024, width 1024, gpu rtx-4080-super-16gb, gpus 1, adapter lora, trained adapters
+        whats the longest seq for qwen3 4b full finetune on H100 with flash attention and gradient checkpointing
+            catalogue qwen3-4b, gpu h100-sxm5-80gb, gpus 1, adapter none, trained all, checkpointing true, attention flash, wanted length
+        max batch resnet152 4090 amp
+            catalogue resnet-152, gpu rtx-4090-24gb, gpus 1, compute bf16 autocast, wanted batch
+        how many 3090s for a 13b full finetune with zero3?
+            gpu rtx-3090-24gb, strategy zero3, adapter none, trained all, wanted cards
+        what's the cheapest GPU for QLoRA of Llama 3 8B at 2k
+            catalogue llama-3-8b, sequence 2048, weights nf4, adapter qlora, trained adapters, wanted cheapest
+        llama3.2-3b sft full bf16 adamw 4096 ctx 2 gpus a100 40gb fsdp
+            catalogue llama-3.2-3b, task sft, sequence 4096, gpu a100-sxm4-40gb, gpus 2, strategy fsdp2, compute bf16, optimizer adamw
+        mistral small 24b lora 4096 2 x rtx 4090 fsdp qlora
+            catalogue mistral-small-24b, sequence 4096, gpu rtx-4090-24gb, gpus 2, strategy fsdp2, weights nf4, adapter qlora, trained adapters
+        deepspeed stage 2 llama 2 7b 8xV100 32GB fp16 batch 2 seq 1024
+            catalogue llama-2-7b, micro_batch 2, sequence 1024, gpu v100-sxm2-32gb, gpus 8, strategy zero2, compute fp16 autocast
+        qwen2.5-coder 32b qlora 4k 1xA100
+            catalogue qwen2.5-32b, sequence 4096, gpu a100-sxm4-80gb, gpus 1, weights nf4, adapter qlora, trained adapters
+        llama-3.1-8b, 4-bit, rank 8, 1k ctx, free colab
+            catalogue llama-3.1-8b, sequence 1024, gpu t4-16gb, gpus 1, weights nf4, adapter qlora, rank 8, trained adapters
+        gpt2 small, batch size 64, 1024 ctx, 4090, fp16, compile
+            catalogue gpt2, micro_batch 64, sequence 1024, gpu rtx-4090-24gb, gpus 1, compute fp16 autocast, compile true
+        grpo with 16 generations, qwen2.5 3b, 1xH100, lora
+            catalogue qwen2.5-3b, task grpo, gpu h100-sxm5-80gb, gpus 1, adapter lora, trained adapters, samples 16
+        reward model, llama 3.2 1b, batch 8, seq 1024, rtx 4070 ti
+            catalogue llama-3.2-1b, task reward, micro_batch 8, sequence 1024, gpu rtx-4070-ti-12gb, gpus 1
+        wav2vec2-base fine-tune, rtx 3060, batch 4
+            catalogue wav2vec2-base, micro_batch 4, gpu rtx-3060-12gb, gpus 1
+        sam vit-h fine tune a6000 batch 2
+            catalogue sam-vit-h, micro_batch 2, gpu rtx-a6000-48gb, gpus 1
+        flux lora 4090 512 rank 16
+            catalogue flux.1-dev, task diffusion, height 512, width 512, gpu rtx-4090-24gb, gpus 1, adapter lora, rank 16, trained adapters
+        sd3 medium lora 24gb 1024
+            catalogue sd3-medium, task diffusion, height 1024, width 1024, gpus 1, adapter lora, trained adapters, card_gib 24
+        dinov2-base frozen, linear classifier, batch 256, 3080
+            catalogue dinov2-base, micro_batch 256, gpu rtx-3080-10gb, gpus 1, adapter none, trained head
+        modernbert-large 2048 tokens batch 16 rtx 5090 bf16
+            catalogue modernbert-large, micro_batch 16, sequence 2048, gpu rtx-5090-32gb, gpus 1, compute bf16 autocast
+        smollm2-360m pretrain 2k ctx mbs 64 h100 compile
+            catalogue smollm2-360m, task pretraining, micro_batch 64, sequence 2048, gpu h100-sxm5-80gb, gpus 1, adapter none, trained all, compile true
+        olmo-2-1b full 4xL4 ddp 2048 mbs 1
+            catalogue olmo-2-1b, micro_batch 1, sequence 2048, gpu l4-24gb, gpus 4, strategy ddp, adapter none, trained all
+        bloom-560m 2 t4 ddp batch 8
+            catalogue bloom-560m, micro_batch 8, gpu t4-16gb, gpus 2, strategy ddp
+        gpt-neox 20b 8xa100-40 zero3 bf16 mbs 4
+            catalogue gpt-neox-20b, micro_batch 4, gpu a100-sxm4-40gb, gpus 8, strategy zero3, compute bf16 autocast
+        llama 65b qlora 48gb
+            catalogue llama-65b, gpus 1, weights nf4, adapter qlora, trained adapters, card_gib 48
+        opt 66b lora zero3 offload params 2 x a100 80gb
+            catalogue opt-66b, gpu a100-sxm4-80gb, gpus 2, strategy zero3, offload parameters, adapter lora, trained adapters
+        qwen3-235b-a22b qlora 8xh100 fsdp
+            catalogue qwen3-235b-a22b, gpu h100-sxm5-80gb, gpus 8, strategy fsdp2, weights nf4, adapter qlora, trained adapters
+        tinyllama full finetune rtx 2060 12gb adamw 8bit gradient checkpointing
+            catalogue tinyllama-1.1b, gpu rtx-2060-12gb, gpus 1, adapter none, trained all, optimizer adamw8bit, checkpointing true
+        hubert-base ctc 16gb v100
+            catalogue hubert-base-ls960, task ctc, gpu v100-sxm2-16gb, gpus 1
+        llama 8b on a 4090, r=32, bs=4, 2k context, unsloth, 4bit
+            catalogue llama-3.1-8b, trainer unsloth, micro_batch 4, sequence 2048, gpu rtx-4090-24gb, gpus 1, weights nf4, adapter qlora, rank 32, trained adapters
+        Llama 3 70B 4xMI300X full sft fsdp2 8k
+            catalogue llama-3-70b, task sft, sequence 8192, gpu mi300x-192gb, gpus 4, strategy fsdp2, adapter none, trained all
+        train mamba-130m from scratch on an rtx 4070, ctx 1024
+            catalogue mamba-130m, task pretraining, sequence 1024, gpu rtx-4070-12gb, gpus 1, adapter none, trained all
+        finetune florence-2 on 16 gb
+            catalogue florence2-base, gpus 1, card_gib 16
         ",
     );
 }

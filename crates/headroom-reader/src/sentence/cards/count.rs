@@ -114,6 +114,10 @@ fn takes_number(sentence: &Sentence, at: usize) -> bool {
         "qlora",
         "dora",
     ];
+    // `single A100` is none of a label's.
+    if sentence.get(at).is_some_and(|atom| atom.number().is_none()) {
+        return false;
+    }
     // `lora 2 A100` counts cards, `lora 64 4090` is a rank.
     let few = sentence
         .get(at)

@@ -100,6 +100,11 @@ pub(super) fn card(sentence: &Sentence, at: usize) -> Option<Found> {
     if best.is_empty() {
         return None;
     }
+    // `a laptop with a 3060`
+    laptop |= sentence
+        .atoms
+        .iter()
+        .any(|atom| !atom.used && matches!(atom.text.as_str(), "laptop" | "notebook"));
     // What stands behind narrows it down.
     let mut variant = if laptop { "laptop" } else { "" };
     let mut gb = None;
