@@ -66,6 +66,7 @@ pub const fn cause(cause: Cause) -> &'static str {
         Cause::Schedule => "Something new started at this step",
         Cause::OptimizerStep => "The optimizer allocates its states in its first step",
         Cause::Attention => "A tensor is quadratic in the sequence length or in the pixels",
+        Cause::Logits => "The logits and their loss do not fit",
         Cause::HostMemory => "The host's memory is full, not the GPU's",
         Cause::SharedMemory => "The data loader's shared memory is full, not the GPU's",
         Cause::LibraryBug => "A driver or a library is at fault",

@@ -6,6 +6,15 @@ use super::resolve::{self, Origin};
 use super::settings::{self, SettingId, Value};
 use super::{Problem, Scenario};
 
+const GPU: &str = "hardware.gpu";
+/// Measured or told of one GPU.
+const OF_GPU: [&str; 4] = [
+    "hardware.memory_mib",
+    "hardware.capability",
+    "hardware.bandwidth",
+    "hardware.tflops",
+];
+
 /// Values by setting, each with its origin. The order in which they were said does not matter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Draft {
@@ -113,8 +122,30 @@ impl Draft {
         if setting.brings_defaults() && !self.released {
             self.release();
         }
+        if setting.path == GPU
+            && self
+                .values
+                .get(setting)
+                .is_none_or(|known| known.0 != value)
+        {
+            self.forget_gpu();
+        }
         self.set_value(setting, value, Origin::User);
         Ok(())
+    }
+
+    /// Forgets what a preset, a link or a file said of its GPU's figures: another GPU has its own.
+    fn forget_gpu(&mut self) {
+        for path in OF_GPU {
+            if let Some(setting) = settings::find(path)
+                && self
+                    .values
+                    .get(setting)
+                    .is_some_and(|(_, origin)| *origin != Origin::User)
+            {
+                self.forget(setting);
+            }
+        }
     }
 
     /// Keeps what the person said and what differs from the defaults. Presets, links and files spell out defaults too: these

@@ -36,8 +36,10 @@ pub struct Knob {
 #[derive(Debug)]
 pub struct Checkout {
     pub repository: &'static str,
-    /// The commit that the system's patch applies to.
+    /// The commit that the system's patch was made for.
     pub commit: &'static str,
+    /// Other commits that it applies to, the newest first.
+    pub also: &'static [&'static str],
     /// Arguments of `pip install`, run in the folder of the code.
     pub install: &'static [&'static str],
 }
@@ -192,4 +194,5 @@ const ANYWHERE: &[&str] = &[
     "runtime.dataset_gib",
     "runtime.eval_samples",
     "runtime.epochs",
+    "training.learning_rate",
 ];

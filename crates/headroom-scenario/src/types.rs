@@ -133,6 +133,8 @@ pub struct Training {
     /// Where not empty, parameters whose path contains none of these are frozen.
     pub train_only: Vec<String>,
     pub dropout: bool,
+    /// The peak learning rate; `None` where it is the program's own.
+    pub learning_rate: Option<f64>,
     pub clip: bool,
     pub ema: bool,
     /// The moving average lives in the host's memory.
@@ -289,13 +291,15 @@ pub struct Runtime {
     pub eval_every: Option<NonZero<u64>>,
     /// The share of an epoch between evaluations, where no steps are given.
     pub eval_interval: f64,
-    /// Samples that one GPU evaluates; zero where not known.
+    /// Samples in the evaluation set, divided over data-parallel GPUs; zero where not known.
     pub eval_samples: u64,
     /// The share of them that is evaluated; above one, a number of batches.
     pub eval_limit: f64,
     /// Bytes of each evaluated sample that stay on the GPU until the run ends.
     pub eval_keeps: u64,
     pub epochs: Option<NonZero<u64>>,
+    /// Optimizer steps of the run; `None` where its epochs decide.
+    pub max_steps: Option<NonZero<u64>>,
     /// Optimizer steps between checkpoints; `None` where nothing is saved.
     pub save_every: Option<NonZero<u64>>,
     /// How many checkpoints are kept; `None` keeps all.
@@ -408,6 +412,7 @@ impl Default for Training {
             freeze: Vec::new(),
             train_only: Vec::new(),
             dropout: true,
+            learning_rate: None,
             clip: false,
             ema: false,
             ema_on_host: false,
@@ -545,6 +550,7 @@ impl Default for Runtime {
             eval_limit: 1.0,
             eval_keeps: 0,
             epochs: None,
+            max_steps: None,
             save_every: None,
             save_keep: None,
         }

@@ -81,6 +81,7 @@ const VERSIONS: &[&[(&str, &str)]] = &[&[
     ("freeze", ""),
     ("train_only", ""),
     ("dropout", "on"),
+    ("lr", "0"),
     ("clip", "off"),
     ("ema", "off"),
     ("ema_host", "off"),
@@ -152,6 +153,7 @@ const VERSIONS: &[&[(&str, &str)]] = &[&[
     ("limit_val_batches", "1"),
     ("eval_keeps", "0"),
     ("epochs", "0"),
+    ("max_steps", "0"),
     ("save_every", "0"),
     ("save_keep", "0"),
 ]];

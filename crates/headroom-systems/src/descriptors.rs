@@ -25,6 +25,7 @@ pub(super) const SYSTEMS: &[System] = &[
         code: Checkout {
             repository: "https://github.com/maxvdboom/DreaMS",
             commit: "757a414db1b8430e3ebed6665aa1f9d1b19eb376",
+            also: &[],
             install: &["--editable", "."],
         },
     },
@@ -43,6 +44,9 @@ pub(super) const SYSTEMS: &[System] = &[
             flag("training.clip"),
             flag("runtime.workers"),
             flag("runtime.save_every"),
+            flag("runtime.max_steps"),
+            patch_for("parallel.sync_each", &["off"], "training.no_sync"),
+            patch("model.dims.tied", "model.tie_word_embeddings"),
         ],
         dims: &[
             "layers",
@@ -64,6 +68,10 @@ pub(super) const SYSTEMS: &[System] = &[
         code: Checkout {
             repository: "https://github.com/alfredcs/Gated-Sparse-Attention",
             commit: "b23ccad5031724946caf8c49f6a79f9bf4617bf0",
+            also: &[
+                "77c00d5", "33dfe55", "25fa4d4", "771602d", "eea3377", "305c539", "a96f25e",
+                "f86e8da", "3a072c2", "2021660",
+            ],
             // requirements.txt has more, flash-attn among it, which the trainer does not import.
             install: &[
                 "torch>=2.2",
@@ -87,6 +95,7 @@ pub(super) const SYSTEMS: &[System] = &[
             patch("training.accumulation", "--accumulation_steps"),
             patch("training.clip", "--grad_clip"),
             patch("data.batch_max", "--max_edges"),
+            patch_for("training.checkpointing", &["layers"], "--recompute_layers"),
             patch("model.dims.multi_hop", "--no-use_multi_hop"),
         ],
         dims: &[
@@ -106,6 +115,10 @@ pub(super) const SYSTEMS: &[System] = &[
         code: Checkout {
             repository: "https://github.com/SleepingLei/RNA-3E-FFI",
             commit: "6ccd5a7f17c3f08a46d2320655f3f1388fd6b795",
+            also: &[
+                "48f842b", "3bf6b0b", "a802727", "adfcd2a", "51b6750", "bd97635", "e6621e2",
+                "957178f",
+            ],
             // torch_geometric and pandas are imported and not listed there.
             install: &[
                 "--requirement",
@@ -128,6 +141,8 @@ pub(super) const SYSTEMS: &[System] = &[
             flag("training.accumulation"),
             flag("training.lora.rank"),
             flag("training.lora.dropout"),
+            flag_for("training.compile", &["model"]),
+            flag_for("training.compile_mode", &["reduce-overhead"]),
             flag("runtime.workers"),
             patch_for(
                 "training.checkpointing",
@@ -146,6 +161,7 @@ pub(super) const SYSTEMS: &[System] = &[
         code: Checkout {
             repository: "https://github.com/seanhuvaya/prs_med_mmrs",
             commit: "a75d09ab88bae8d6bb5dbded5b10bd1614645686",
+            also: &["c9d6f16", "da02ef6", "8e4f58e", "1cdc50a", "c063fd5"],
             // Those of pyproject.toml that training imports, and what 4-bit weights need.
             install: &[
                 "torch>=2.9",
@@ -178,7 +194,10 @@ pub(super) const SYSTEMS: &[System] = &[
             flag("training.accumulation"),
             flag("training.ema"),
             flag("training.dropout"),
+            flag_for("training.compile", &["model"]),
+            flag("training.compile_mode"),
             flag("runtime.save_every"),
+            flag("runtime.max_steps"),
             patch_for("training.checkpointing", &["layers"], "model.recompute"),
             patch("model.dims.bins", "training.bin_size, training.max_mz"),
         ],
@@ -196,6 +215,7 @@ pub(super) const SYSTEMS: &[System] = &[
         code: Checkout {
             repository: "https://github.com/jasegehring/pepTRM",
             commit: "143716f51da2bbfbc326e0a386880ab29b4920ab",
+            also: &[],
             // ms2pip predicts the spectra that it trains on.
             install: &["--requirement", "requirements.txt", "ms2pip"],
         },

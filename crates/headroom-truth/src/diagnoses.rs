@@ -8,10 +8,12 @@ use serde_json::{Value, json};
 
 use super::record::{read, read_all};
 use super::steps::{self, Config};
-use headroom_advice::doctor::{Cause, Diagnosis, Findings, PredictedUsage, Replayed, diagnose};
+use headroom_advice::doctor::{
+    Cause, Diagnosis, Failure, Findings, PredictedUsage, Recognized, Replayed, diagnose,
+};
 use headroom_base::units::Bytes;
 use headroom_core::allocator::Settings;
-use headroom_core::estimate::Peaks;
+use headroom_core::estimate::{Peaks, StepRequests};
 
 /// A recorded failure.
 #[derive(Debug, Default, Deserialize)]
@@ -94,7 +96,9 @@ fn failed(record: &Record, run: Option<&steps::Record>) -> Failed {
         Some((class(cause), confidence))
     };
     let config = read::<Config>(&record.config).ok();
-    let expected = config.as_ref().and_then(|config| expectation(config, run));
+    let failure = Failure::parse(message);
+    let expected =
+        (config.as_ref()).and_then(|config| expectation(config, run, failure.as_ref(), step));
     let with_step = format!("step {step}\n{message}");
     let replayed = run.zip(expected).and_then(|(run, expected)| {
         let failure = Findings::parse(message)?.failure?;
@@ -121,7 +125,7 @@ fn failed(record: &Record, run: Option<&steps::Record>) -> Failed {
 const fn class(cause: Cause) -> &'static str {
     match cause {
         Cause::Capacity | Cause::OptimizerStep => "capacity",
-        Cause::Outlier | Cause::Attention => "outlier",
+        Cause::Outlier | Cause::Attention | Cause::Logits => "outlier",
         Cause::Leak => "leak",
         Cause::Fragmentation => "fragmentation",
         Cause::Evaluation | Cause::Checkpoint | Cause::Schedule => "schedule",
@@ -156,7 +160,12 @@ fn causes(record: &Record) -> Vec<&'static str> {
 }
 
 /// What the run's scenario needs with its largest batch; nothing where the network has no forward function here.
-fn expectation(config: &Config, run: Option<&steps::Record>) -> Option<PredictedUsage> {
+fn expectation(
+    config: &Config,
+    run: Option<&steps::Record>,
+    failure: Option<&Failure>,
+    step: u64,
+) -> Option<PredictedUsage> {
     let mut dims = run.map_or(&config.ov, |run| &run.dims).clone();
     if !dims.contains_key("family") {
         dims.insert("family".into(), config.knobs.kind.clone()?.into());
@@ -165,8 +174,8 @@ fn expectation(config: &Config, run: Option<&steps::Record>) -> Option<Predicted
     let longest = run.and_then(|run| run.sizes.iter().copied().max());
     let bound = config.dist.as_ref()?.largest()?;
     let most = bound.min(longest.unwrap_or(bound));
-    let run = steps::run(&config.knobs, &dims, most).ok()?;
-    let peaks = Peaks::replayed(&run.trace, &Settings::expandable());
+    let of_largest = steps::run(&config.knobs, &dims, most).ok()?;
+    let peaks = Peaks::replayed(&of_largest.trace, &Settings::expandable());
     let every = |event: &Option<steps::Event>| event.as_ref().and_then(|event| event.every);
     Some(PredictedUsage {
         peak: Bytes::new(peaks.highest()?.bytes),
@@ -178,6 +187,18 @@ fn expectation(config: &Config, run: Option<&steps::Record>) -> Option<Predicted
         save_every: every(&config.save).unwrap_or(0),
         replayed: None,
         uneven: None,
+        recognized: failure.and_then(|failure| {
+            Recognized::find(failure, Some(step), most, &mut |size| {
+                let trace = steps::run(&config.knobs, &dims, size).ok()?.trace;
+                Some(match step {
+                    0 => StepRequests::of_first(&trace),
+                    _ => StepRequests::of(&trace),
+                })
+            })
+        }),
+        typical: None,
+        varies: config.dist.as_ref()?.varies(),
+        growth: None,
     })
 }
 

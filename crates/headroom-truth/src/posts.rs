@@ -80,6 +80,7 @@ const fn recorded(cause: Cause) -> &'static str {
         Cause::Schedule => "something_begins",
         Cause::OptimizerStep => "optimizer_first_step",
         Cause::Attention => "attention_quadratic",
+        Cause::Logits => "logits_or_loss",
         Cause::OtherProcess => "other_process",
         Cause::WrongDevice => "wrong_device_all_on_gpu0",
         Cause::HostMemory => "dataloader_host_ram",
@@ -99,6 +100,7 @@ const fn fixes(change: Change) -> &'static [&'static str] {
         Change::SmallerOptimizer => &["optim"],
         Change::Offload => &["offload"],
         Change::RaiseLimit | Change::SamplerShare => &["fraction"],
+        Change::FusedLoss => &["loss"],
         Change::LongestFirst => &["longest"],
         Change::Detach => &["detach"],
         Change::ExpandableSegments => &["expandable"],
@@ -113,6 +115,8 @@ const fn fixes(change: Change) -> &'static [&'static str] {
         Change::CheckShapes => &["shape"],
         Change::MetalLimit => &["mps"],
         Change::OtherFramework => &["refuse"],
+        Change::ResetMetrics => &["detach"],
+        Change::BoundBoxes => &["length"],
         Change::NewEvent
         | Change::WholeError
         | Change::BalanceStages

@@ -107,6 +107,11 @@ pub struct OtherProcess {
 }
 
 impl Distribution {
+    /// Whether its sizes differ.
+    pub fn varies(&self) -> bool {
+        self.hi.is_some() || self.list.len() > 1 || !self.outlier.is_empty()
+    }
+
     pub fn largest(&self) -> Option<u64> {
         let outliers = self.outlier.values().filter_map(Value::as_u64);
         let all = self.list.iter().copied().chain(outliers);
@@ -335,10 +340,18 @@ fn sized(knobs: &Knobs, dims: &Dims, size: u64) -> Dims {
 /// Runs a few steps with batches of this size.
 pub fn run(knobs: &Knobs, dims: &Dims, size: u64) -> Result<step::Run, String> {
     let dims = sized(knobs, dims, size);
-    let knobs = Knobs {
+    let mut knobs = Knobs {
         seq: Some(size),
         ..knobs.clone()
     };
+    // Images have one size, and the batch varies.
+    if knobs
+        .kind
+        .as_deref()
+        .is_some_and(|kind| kind.starts_with("vit"))
+    {
+        knobs.mb = Some(knobs.mb.unwrap_or(1).saturating_mul(size));
+    }
     let (data, training) = simulated::settings(&knobs, &dims)?;
     simulated::run_with(&knobs, &dims, &data, &training, RunPlan::first_steps(STEPS))
 }

@@ -6,7 +6,8 @@ use super::answer::{Answer, Refusal};
 use super::args::Args;
 use super::what;
 use headroom_advice::doctor::{
-    Diagnosis, Failure, Findings, PROBE, PredictedUsage, Replayed, StageImbalance, diagnose,
+    Diagnosis, Failure, Findings, PROBE, PredictedUsage, Recognized, Replayed, StageImbalance,
+    diagnose,
 };
 use headroom_base::document::Document;
 use headroom_base::units::Bytes;
@@ -34,9 +35,12 @@ pub(super) fn doctor(args: &Args) -> Result<Answer, Refusal> {
             let expected = PredictedUsage::of(prediction.scenario(), prediction.estimate()?);
             let has_stages = prediction.scenario().parallel.pp > 1;
             let ranks = has_stages.then(|| prediction.ranks()).transpose()?;
+            let typical = prediction.typical()?;
             Some(PredictedUsage {
                 replayed: replayed(&findings, &prediction, expected.peak)?,
                 uneven: ranks.and_then(StageImbalance::of),
+                recognized: recognized(&findings, &prediction),
+                typical: typical.map(|typical| typical.allocated.expected),
                 ..expected
             })
         }
@@ -49,6 +53,15 @@ pub(super) fn doctor(args: &Args) -> Result<Answer, Refusal> {
         json: format!("{json}\n"),
         notes: Vec::new(),
         fits: true,
+    })
+}
+
+/// The batch of the scenario whose step makes the failed request.
+fn recognized(findings: &Findings, prediction: &Prediction) -> Option<Recognized> {
+    let (failure, step) = (findings.failure.as_ref()?, findings.moment.step);
+    let first = step == Some(0);
+    Recognized::find(failure, step, prediction.largest_size(), &mut |size| {
+        prediction.step_requests(size, first).ok()
     })
 }
 

@@ -1,6 +1,6 @@
 //! What to change for each cause, and what would make the diagnosis more certain.
 
-use super::{Cause, Findings, Ranked, Source};
+use super::{Activity, Cause, Findings, PredictedUsage, Ranked, Source};
 
 /// A change that fixes a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,9 @@ pub enum Change {
     LeaveRoom,
     FirstError,
     SamplerShare,
+    FusedLoss,
+    ResetMetrics,
+    BoundBoxes,
 }
 
 impl Change {
@@ -122,6 +125,18 @@ impl Change {
                 "Give vLLM less of the GPU (gpu_memory_utilization; max_num_seqs and max_model_len bound its profiling \
                  run), put it to sleep between rounds (vllm_enable_sleep_mode), or run it on a GPU of its own."
             }
+            Self::FusedLoss => {
+                "Compute the loss without whole logits: a fused or chunked cross-entropy (Liger Kernel, torchtune's \
+                 LinearCrossEntropyLoss, Cut Cross-Entropy), which keeps a few rows of the vocabulary at a time."
+            }
+            Self::ResetMetrics => {
+                "Reset the metrics after each evaluation (reset-metrics: `self.val_metrics.reset()`): they keep the predictions \
+                 of every evaluation."
+            }
+            Self::BoundBoxes => {
+                "Limit the boxes of an image, or assign them on the CPU or in chunks (gpu_assign_thr in MMDetection's \
+                 assigners)."
+            }
             Self::FirstError => {
                 "Look for the first error of any rank: once one dies, the others fail in NCCL. NCCL_DEBUG=INFO prints more."
             }
@@ -130,14 +145,17 @@ impl Change {
 }
 
 /// What to change for one cause, cheapest first.
-fn of_cause(cause: Cause, findings: &Findings, uneven: bool) -> Vec<Change> {
+fn of_cause(cause: Cause, findings: &Findings, expected: Option<PredictedUsage>) -> Vec<Change> {
     use Change::{
-        BalanceStages, CheckOnHost, CheckShapes, Checkpointing, ChooseDevice, Detach,
-        ExpandableSegments, FirstError, HostMemory, LeaveRoom, LoadOnHost, LongestFirst,
+        BalanceStages, BoundBoxes, CheckOnHost, CheckShapes, Checkpointing, ChooseDevice, Detach,
+        ExpandableSegments, FirstError, FusedLoss, HostMemory, LeaveRoom, LoadOnHost, LongestFirst,
         MetalLimit, NewEvent, NoGradient, Offload, OtherFramework, OtherVersion, RaiseLimit,
-        SamplerShare, SharedMemory, ShorterLength, SmallerBatch, SmallerOptimizer, StopOthers,
-        WholeError,
+        ResetMetrics, SamplerShare, SharedMemory, ShorterLength, SmallerBatch, SmallerOptimizer,
+        StopOthers, WholeError,
     };
+    let uneven = expected.is_some_and(|expected| expected.uneven.is_some());
+    let grows = expected.is_some_and(|expected| expected.growth.is_some());
+    let boxes = findings.signs.activity() == Some(Activity::Boxes);
     let failure = findings.failure.as_ref();
     let on_mps = failure.is_some_and(|failure| failure.source == Source::Mps);
     let limited = failure.is_some_and(|failure| failure.allowed.is_some());
@@ -150,8 +168,11 @@ fn of_cause(cause: Cause, findings: &Findings, uneven: bool) -> Vec<Change> {
         Cause::Capacity if in_nccl => vec![LeaveRoom, SmallerBatch, ChooseDevice],
         Cause::Capacity if uneven => vec![BalanceStages, SmallerBatch, Checkpointing],
         Cause::Capacity => vec![SmallerBatch, ShorterLength, Checkpointing, SmallerOptimizer],
+        Cause::Outlier if boxes => vec![BoundBoxes, ShorterLength, SmallerBatch],
         Cause::Outlier => vec![ShorterLength, LongestFirst, SmallerBatch],
         Cause::Attention => vec![ShorterLength, SmallerBatch, CheckShapes],
+        Cause::Logits => vec![FusedLoss, SmallerBatch, ShorterLength],
+        Cause::Leak if grows => vec![ResetMetrics, Detach],
         Cause::Leak => vec![Detach, NoGradient],
         Cause::Fragmentation if expandable => vec![SmallerBatch, LongestFirst],
         Cause::Fragmentation => vec![ExpandableSegments, LongestFirst, SmallerBatch],
@@ -176,7 +197,11 @@ fn of_cause(cause: Cause, findings: &Findings, uneven: bool) -> Vec<Change> {
 }
 
 /// The changes for the first cause and for those about as likely.
-pub(super) fn recommended(ranking: &[Ranked], findings: &Findings, uneven: bool) -> Vec<Change> {
+pub(super) fn recommended(
+    ranking: &[Ranked],
+    findings: &Findings,
+    expected: Option<PredictedUsage>,
+) -> Vec<Change> {
     const MOST: usize = 6;
     /// Causes with at least this part of the first one's share get changes too.
     const NEAR: f64 = 0.35;
@@ -186,7 +211,7 @@ pub(super) fn recommended(ranking: &[Ranked], findings: &Findings, uneven: bool)
         .iter()
         .filter(|ranked| ranked.confidence >= NEAR * first)
     {
-        for change in of_cause(ranked.cause, findings, uneven) {
+        for change in of_cause(ranked.cause, findings, expected) {
             if !all.contains(&change) && all.len() < MOST {
                 all.push(change);
             }
@@ -206,7 +231,7 @@ pub(super) fn checks(cause: Cause, findings: &Findings, with_scenario: bool) -> 
         );
         return all;
     }
-    if findings.signs.activities.is_empty() && findings.log.is_none() {
+    if findings.signs.activity().is_none() && !findings.signs.traced && findings.log.is_none() {
         all.push(
             "The last 20 lines of the traceback, and the step: they show what was running."
                 .to_string(),

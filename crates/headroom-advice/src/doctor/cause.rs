@@ -24,6 +24,9 @@ pub enum Cause {
     OptimizerStep,
     /// A tensor quadratic in the sequence length or in the pixels.
     Attention,
+    /// The logits over the vocabulary, and the loss of them.
+    #[serde(rename = "logits-and-loss")]
+    Logits,
     OtherProcess,
     /// The program runs on the wrong GPU.
     WrongDevice,
@@ -39,7 +42,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Capacity,
         Self::Outlier,
         Self::Leak,
@@ -49,6 +52,7 @@ impl Cause {
         Self::Schedule,
         Self::OptimizerStep,
         Self::Attention,
+        Self::Logits,
         Self::OtherProcess,
         Self::WrongDevice,
         Self::HostMemory,
@@ -69,6 +73,7 @@ impl Cause {
             Self::Schedule => "schedule",
             Self::OptimizerStep => "optimizer-step",
             Self::Attention => "attention",
+            Self::Logits => "logits-and-loss",
             Self::OtherProcess => "other-process",
             Self::WrongDevice => "wrong-device",
             Self::HostMemory => "host-memory",

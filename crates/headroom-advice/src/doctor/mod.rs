@@ -5,29 +5,40 @@
 //! causes are ranked with their evidence, and the diagnosis lists what would make it more certain: the step, the scenario,
 //! a probe log.
 
+mod activity;
 mod advice;
 mod calibration;
 mod cause;
+mod drift;
+mod memory_lines;
 mod message;
 mod moment;
 mod probe;
 mod ranks;
+mod recognized;
 mod rules;
 mod scan;
 mod signs;
 mod tables;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod texts;
+mod traceback;
 mod vocabulary;
 
+pub use activity::Activity;
 pub use advice::Change;
 pub use calibration::{Calibration, uncorrected};
 pub use cause::Cause;
+pub use drift::Drift;
+pub use memory_lines::{Counted, MemoryLines, Trend};
 pub use message::{Failure, Source};
-pub use moment::Moment;
-pub use probe::{Drift, Log, LoggedStep};
+pub use moment::{Moment, Repeated};
+pub use probe::{Log, LoggedStep};
 pub use ranks::RankFailure;
-pub use signs::{Activity, NcclError, Signs};
+pub use recognized::Recognized;
+pub use signs::{NcclError, Signs};
 pub use tables::{Smi, SmiCard, SmiProcess, Summary};
 
 use std::num::NonZero;
@@ -36,8 +47,8 @@ use serde::Serialize;
 
 use headroom_base::units::Bytes;
 use headroom_core::allocator::Oom;
-use headroom_core::estimate::{Estimate, RankMemory};
-use headroom_scenario::Scenario;
+use headroom_core::estimate::{Estimate, Growth, RankMemory};
+use headroom_scenario::{Distribution, Scenario};
 
 /// What is known of a failure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -47,9 +58,13 @@ pub struct Findings {
     pub ranks: Vec<RankFailure>,
     pub signs: Signs,
     pub moment: Moment,
+    /// Earlier failures in the same text.
+    pub repeated: Option<Repeated>,
     pub smi: Option<Smi>,
     pub summary: Option<Summary>,
     pub log: Option<Log>,
+    /// Memory that the program printed while it ran.
+    pub printed: Option<MemoryLines>,
 }
 
 /// The scenario's predicted memory.
@@ -66,6 +81,23 @@ pub struct PredictedUsage {
     pub replayed: Option<Replayed>,
     /// The imbalance of its pipeline stages, if noticeable.
     pub uneven: Option<StageImbalance>,
+    /// The batch whose step makes the failed request.
+    pub recognized: Option<Recognized>,
+    /// The peak of a typical batch, if the largest decides.
+    pub typical: Option<Bytes>,
+    /// Whether its batches differ in size.
+    pub varies: bool,
+    /// What an evaluation leaves behind, and when that fills the GPU.
+    pub growth: Option<Growing>,
+}
+
+/// Memory that grows by design of the scenario's loop: metrics that nothing resets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Growing {
+    /// What an epoch leaves behind.
+    pub per_epoch: Bytes,
+    /// The epoch in which the scenario's own GPU is full.
+    pub full_in: Option<u64>,
 }
 
 /// Pipeline stages with different memory.
@@ -109,9 +141,15 @@ pub struct Replayed {
 
 impl PredictedUsage {
     pub fn of(scenario: &Scenario, estimate: &Estimate) -> Self {
+        let growth = Growth::of(scenario).map(|growth| Growing {
+            per_epoch: growth.after(1),
+            full_in: estimate.full_in_epoch,
+        });
         Self {
             eval_every: scenario.runtime.eval_every.map_or(0, NonZero::get),
             save_every: scenario.runtime.save_every.map_or(0, NonZero::get),
+            growth,
+            varies: scenario.data.distribution == Distribution::Varying,
             ..Self::from(estimate)
         }
     }
@@ -126,6 +164,10 @@ impl From<&Estimate> for PredictedUsage {
             save_every: 0,
             replayed: None,
             uneven: None,
+            recognized: None,
+            typical: None,
+            varies: true,
+            growth: None,
         }
     }
 }
@@ -160,19 +202,24 @@ pub struct Diagnosis {
 impl Findings {
     /// Everything found in the text, in whatever order it was pasted; `None` if nothing was.
     pub fn parse(text: &str) -> Option<Self> {
+        // Progress bars return to the start of their line.
+        let text = &text.replace('\r', "\n");
         let findings = Self {
             failure: Failure::parse(text),
             ranks: RankFailure::parse(text),
             signs: Signs::parse(text),
             moment: Moment::parse(text),
+            repeated: Repeated::parse(text),
             smi: Smi::parse(text),
             summary: Summary::parse(text),
             log: Log::parse(text),
+            printed: MemoryLines::parse(text),
         };
         let holds_any = findings.failure.is_some()
             || findings.smi.is_some()
             || findings.summary.is_some()
             || findings.log.is_some()
+            || findings.printed.is_some()
             || findings.signs.any()
             || findings.moment.no_batch_fits;
         holds_any.then_some(findings)
@@ -191,8 +238,7 @@ pub fn diagnose(findings: &Findings, expected: Option<PredictedUsage>) -> Diagno
         cause: Cause::Unknown,
         confidence: 0.0,
     });
-    let uneven = expected.is_some_and(|expected| expected.uneven.is_some());
-    let changes = advice::recommended(&ranking, findings, uneven);
+    let changes = advice::recommended(&ranking, findings, expected);
     let undecided = confidence(0) - confidence(1) < CLEAR;
     Diagnosis {
         cause: first.cause,

@@ -2,16 +2,9 @@
 
 use serde::Serialize;
 
+use super::activity::{self, Activity};
+use super::traceback;
 use super::vocabulary::Found;
-
-/// What the program was doing, by the last keyword of a log or a traceback.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Activity {
-    Evaluation,
-    Checkpoint,
-    OptimizerStep,
-}
 
 /// How NCCL failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -33,8 +26,10 @@ pub struct Signs {
     pub shared_memory: bool,
     /// The host's memory is full, or a process was killed for it.
     pub host: bool,
-    /// An index is out of range, or cuBLAS could not be initialized, which looks alike.
+    /// An index is out of range, or cuBLAS failed while it ran, which looks alike.
     pub index: bool,
+    /// cuBLAS or cuDNN could not allocate its handle.
+    pub library_memory: bool,
     /// The error came from the driver, outside PyTorch's allocator.
     pub driver: bool,
     /// A collective failed.
@@ -45,12 +40,16 @@ pub struct Signs {
     pub loading: bool,
     /// Attention was being computed.
     pub attention: bool,
+    /// The environment turns expandable segments on.
+    pub expandable: bool,
     /// The text reports growing memory.
     pub growing: bool,
     /// vLLM failed in the training process.
     pub sampler: bool,
-    /// The activities in the text, the last one first.
+    /// The activities in the last traceback, the innermost first; without one those in the text, the last one first.
     pub activities: Vec<Activity>,
+    /// The activities are from a traceback.
+    pub traced: bool,
 }
 
 /// Marks of other frameworks' errors.
@@ -75,6 +74,7 @@ const SHARED_MEMORY: &[&str] = &[
     "shared memory (shm)",
     "out of shared memory",
     "/dev/shm",
+    "shared memory segment",
     "unable to open shared memory",
     "unable to mmap",
     // The files through which batches are passed.
@@ -102,16 +102,41 @@ const HOST: &[&str] = &[
     "ran out of memory on the host",
     "worker exited unexpectedly",
     "exited unexpectedly",
+    // Ray's memory monitor, Kubernetes, Slurm and control groups.
+    "killed due to the node running low on memory",
+    "killed due to memory pressure",
+    "system memory low at node",
+    "exceeds the memory usage threshold",
+    "ray.exceptions.outofmemoryerror",
+    "oomkilled",
+    "oom killed",
+    "oom_kill",
+    "oom killer",
+    "exceeded job memory limit",
+    "exceeded memory limit",
+    "memory cgroup out of memory",
+    "exited (137)",
+    "exit status 137",
+    "error 137",
+    "std::bad_alloc",
+    "not enough memory: you tried to allocate",
 ];
 const INDEX: &[&str] = &[
-    "device-side assert",
-    "index out of range",
-    "indexselectlargeindex",
-    "srcindex < srcselectdimsize",
     "resource allocation failed",
+    "cublas_status_execution_failed",
+    "cublas_status_internal_error",
+    "cublas_status_invalid_value",
+];
+/// Handles and workspaces of libraries, which the driver allocates beside PyTorch.
+const LIBRARY_MEMORY: &[&str] = &[
     "cublas_status_alloc_failed",
     "cublas_status_not_initialized",
-    "cublas_status_execution_failed",
+    "cudnn_status_alloc_failed",
+    "cudnn_status_not_initialized",
+    "cusolver_status_alloc_failed",
+    "cusparse_status_alloc_failed",
+    "unable to find a valid cudnn algorithm",
+    "unable to find an engine to execute this computation",
 ];
 const DRIVER: &[&str] = &[
     "cuda error: out of memory",
@@ -137,7 +162,13 @@ const NCCL: &[&str] = &[
     ONE_CARD,
 ];
 const ONE_CARD: &str = "duplicate gpu detected";
-const OUT_OF_MEMORY: &str = "out of memory";
+/// How NCCL says that an allocation failed.
+const NCCL_MEMORY: &[&str] = &[
+    "out of memory",
+    "failed to cuda calloc",
+    "failed to cuda malloc",
+    "failed to cuda host alloc",
+];
 const DEVICE: &[&str] = &[
     "cuda_visible_devices",
     "set_device",
@@ -148,6 +179,9 @@ const LOADING: &[&str] = &[
     "from_pretrained",
     "load_model",
     "loading checkpoint shards",
+    "loading weights",
+    "loading model",
+    "loading pipeline components",
     ".to(device)",
     ".cuda()",
 ];
@@ -280,8 +314,11 @@ fn vocabulary() -> impl Iterator<Item = &'static str> {
         SHARED_MEMORY,
         HOST,
         INDEX,
+        ASSERTS,
+        LIBRARY_MEMORY,
         DRIVER,
         NCCL,
+        NCCL_MEMORY,
         DEVICE,
         LOADING,
         ATTENTION,
@@ -290,19 +327,37 @@ fn vocabulary() -> impl Iterator<Item = &'static str> {
     ];
     let activities = ACTIVITIES.iter().map(|(_, words)| *words);
     let listed = lists.into_iter().chain(activities).flatten().copied();
-    foreign.chain(listed).chain([OUT_OF_MEMORY])
+    foreign.chain(listed).chain([EXPANDABLE])
 }
+
+/// Index errors that later calls report as other errors.
+const ASSERTS: &[&str] = &[
+    "device-side assert",
+    "index out of range",
+    "indexselect",
+    "srcindex < srcselectdimsize",
+    "assertion `t >= 0",
+    "assertion `index",
+];
+/// In a line of the environment, which the error's own advice is not.
+const EXPANDABLE: &str = "alloc_conf: expandable_segments:true";
 
 impl Signs {
     pub fn parse(text: &str) -> Self {
         let lowered = text.to_ascii_lowercase();
         let found = Found::in_text(&lowered, vocabulary());
         let killed = text.lines().any(|line| line.trim() == "Killed");
-        let mut activities: Vec<(usize, Activity)> = ACTIVITIES
-            .iter()
-            .filter_map(|(activity, words)| Some((found.last_of(words)?, *activity)))
-            .collect();
-        activities.sort_unstable_by_key(|(at, _)| std::cmp::Reverse(*at));
+        let frames = traceback::last(text);
+        let mut activities = activity::of_frames(&frames);
+        let traced = !activities.is_empty();
+        if !traced {
+            activities = of_words(&said(&lowered));
+            for activity in activity::near_error(text) {
+                if !activities.contains(&activity) {
+                    activities.push(activity);
+                }
+            }
+        }
         Self {
             foreign: FOREIGN
                 .iter()
@@ -310,12 +365,13 @@ impl Signs {
                 .map(|(_, name)| *name),
             shared_memory: found.has_any(SHARED_MEMORY),
             host: killed || found.has_any(HOST),
-            index: found.has_any(INDEX),
+            index: found.has_any(INDEX) || found.has_any(ASSERTS),
+            library_memory: found.has_any(LIBRARY_MEMORY) && !found.has_any(ASSERTS),
             driver: found.has_any(DRIVER),
             nccl: found.has_any(NCCL).then(|| {
                 if found.has(ONE_CARD) {
                     NcclError::OneCard
-                } else if found.has(OUT_OF_MEMORY) {
+                } else if found.has_any(NCCL_MEMORY) {
                     NcclError::OutOfMemory
                 } else {
                     NcclError::Other
@@ -326,22 +382,77 @@ impl Signs {
             attention: found.has_any(ATTENTION),
             growing: found.has_any(GROWTH) && lowered.split(['\n', ';']).any(says_growth),
             sampler: found.has_any(SAMPLER),
-            activities: activities
-                .into_iter()
-                .map(|(_, activity)| activity)
-                .collect(),
+            expandable: found.has(EXPANDABLE),
+            activities,
+            traced,
         }
     }
 
+    /// What was running, if it was no plain training step. Logits and attention are computed in evaluations too.
     pub fn activity(&self) -> Option<Activity> {
-        self.activities.first().copied()
+        use Activity::{Attention, Boxes, Logits, Training};
+        let computed = |activity: &&Activity| matches!(activity, Logits | Attention | Boxes);
+        let mut phases = self
+            .activities
+            .iter()
+            .filter(|activity| !computed(activity));
+        let phase = phases.next().filter(|phase| **phase != Training);
+        phase
+            .or_else(|| self.activities.iter().find(computed))
+            .copied()
+    }
+
+    /// The last traceback ends in a training step.
+    pub fn in_training(&self) -> bool {
+        self.traced && self.activities.first() == Some(&Activity::Training)
     }
 
     /// Whether the keywords alone show a failure.
     pub fn any(&self) -> bool {
-        let errors = [self.shared_memory, self.host, self.index, self.driver];
+        let errors = [
+            self.shared_memory,
+            self.host,
+            self.index,
+            self.library_memory,
+            self.driver,
+        ];
         self.foreign.is_some() || self.nccl.is_some() || errors.contains(&true)
     }
+}
+
+/// The activities that a text names, the last one first.
+fn of_words(text: &str) -> Vec<Activity> {
+    let words = ACTIVITIES
+        .iter()
+        .flat_map(|(_, words)| words.iter().copied());
+    let found = Found::in_text(text, words);
+    let last = ACTIVITIES
+        .iter()
+        .filter_map(|(activity, words)| Some((found.last_of(words)?, *activity)));
+    let mut last: Vec<(usize, Activity)> = last.collect();
+    last.sort_unstable_by_key(|(at, _)| std::cmp::Reverse(*at));
+    last.into_iter().map(|(_, activity)| activity).collect()
+}
+
+/// What a text says about activities: without the paths before warnings, and of progress bars only the last one.
+fn said(lowered: &str) -> String {
+    let is_bar = |line: &&str| line.contains("%|") && line.contains('[');
+    let last_bar = lowered.lines().filter(is_bar).last();
+    let mut said = String::with_capacity(lowered.len());
+    for line in lowered.lines() {
+        // torch.compile's `_dynamo/eval_frame.py` is no evaluation.
+        if is_bar(&line) && Some(line) != last_bar || line.contains("eval_frame") {
+            continue;
+        }
+        // A warning about a failed allocation comes from where it failed.
+        let other = !line.contains("out of memory");
+        let warned = line
+            .split_once("warning:")
+            .filter(|(path, _)| other && path.contains(".py:"));
+        said.push_str(warned.map_or(line, |(_, warning)| warning));
+        said.push('\n');
+    }
+    said
 }
 
 /// Whether a line reports growing memory.

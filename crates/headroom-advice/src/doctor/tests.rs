@@ -24,6 +24,10 @@ const USAGE: PredictedUsage = PredictedUsage {
     save_every: 0,
     replayed: None,
     uneven: None,
+    recognized: None,
+    typical: None,
+    varies: true,
+    growth: None,
 };
 
 /// An error of a current PyTorch, in MiB.
@@ -51,7 +55,7 @@ fn only_other_processes_and_limits_have_high_confidence() {
     check(
         &error(800, 6500, 700, "", 4200, 1200),
         Cause::Fragmentation,
-        0.2..=0.6,
+        0.2..=0.7,
     );
     check(
         &error(2000, 8500, 1300, "", 6500, 200),
@@ -85,12 +89,12 @@ fn only_other_processes_and_limits_have_high_confidence() {
 #[test]
 fn the_phase_and_the_step_move_the_ranking() {
     let full = error(700, 8000, 300, "", 6800, 400);
-    check(&format!("step 0\n{full}"), Cause::Capacity, 0.3..=0.6);
-    check(&format!("step 743\n{full}"), Cause::Outlier, 0.2..=0.6);
+    check(&format!("step 0\n{full}"), Cause::Capacity, 0.6..=0.8);
+    check(&format!("step 743\n{full}"), Cause::Outlier, 0.2..=0.7);
     check(
         &format!("step 743 in evaluate\n{full}"),
         Cause::Evaluation,
-        0.7..=0.8,
+        0.7..=0.9,
     );
 }
 
@@ -174,7 +178,7 @@ fn context_comes_before_numbers() {
     check(
         &format!("File \"adamw.py\", in step\n state['exp_avg'] =\n{full}"),
         Cause::OptimizerStep,
-        0.7..=0.8,
+        0.7..=0.9,
     );
     check(
         &format!("UserWarning: Failed to clone() tensor ... state_dict entry\n{full}"),
@@ -360,7 +364,7 @@ fn ranks_on_one_gpu_are_recognized() {
     let shared = of_ranks(others, "has 5800.00 MiB memory");
     check(&shared, Cause::WrongDevice, 0.8..=0.95);
     let alone = of_ranks("", "has 8900.00 MiB memory");
-    check(&alone, Cause::Fragmentation, 0.2..=0.6);
+    check(&alone, Cause::Fragmentation, 0.2..=0.7);
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use super::alloc_conf::settings;
 use super::engine::Engine;
 use super::{
-    Collation, LoopOptions, ManySteps, SizeDistribution, StepSequence, Unsupported, device, resume,
+    Collation, LoopOptions, ManySteps, SizeDistribution, StepRequests, StepSequence, Unsupported,
+    device, resume,
 };
 use crate::allocator::Card;
 use crate::step::Run;
@@ -57,6 +58,37 @@ impl StepSequence {
             ..LoopOptions::default()
         };
         self.replay(&settings(runtime), card, &options)
+    }
+}
+
+/// The requests of the first step, or of a later one, with batches of this size.
+pub(super) fn requests(case: &Case, size: u64, first: bool) -> Result<StepRequests, Unsupported> {
+    let sized = sized(case, edges(case), size);
+    let case = Case {
+        scenario: &sized,
+        ..*case
+    };
+    let run = Engine::of(&case)?.steps_alone()?;
+    Ok(if first {
+        StepRequests::of_first(&run.trace)
+    } else {
+        StepRequests::of(&run.trace)
+    })
+}
+
+/// The size of the largest batch: edges of a batch, or tokens of a sample.
+pub(super) fn largest(case: &Case) -> u64 {
+    let scenario = case.scenario;
+    let edges = edges(case);
+    let maximum = SizeDistribution::of(&scenario.data)
+        .and_then(|sizes| sizes.maximum(scenario.data.micro_batch, collation(edges)));
+    match (maximum, edges) {
+        (Some(maximum), _) => maximum.max(1.0) as u64,
+        (None, Some(name)) => {
+            let each = case.listed_size(name).unwrap_or(0);
+            each.saturating_mul(scenario.data.micro_batch)
+        }
+        (None, None) => scenario.data.sequence,
     }
 }
 

@@ -21,11 +21,15 @@ impl Growth {
     pub fn of(scenario: &Scenario) -> Option<Self> {
         let (data, runtime) = (&scenario.data, &scenario.runtime);
         let limit = runtime.eval_limit.max(0.0);
+        // A distributed sampler pads the set so that each process gets as many samples.
+        let own = runtime
+            .eval_samples
+            .div_ceil(scenario.batch().replicas.max(1));
         let samples = if limit > 1.0 {
             let batch = runtime.eval_batch.map_or(data.micro_batch, NonZero::get);
-            batch.saturating_mul(limit as u64).min(runtime.eval_samples)
+            batch.saturating_mul(limit as u64).min(own)
         } else {
-            (runtime.eval_samples as f64 * limit) as u64
+            (own as f64 * limit) as u64
         };
         let per_evaluation = Bytes::new(runtime.eval_keeps.saturating_mul(samples));
         let steps = data.samples / scenario.effective_batch().max(1);
@@ -90,7 +94,7 @@ mod tests {
                 ("mb", "2"),
                 ("accum", "1"),
                 ("eval_keeps", "65536"),
-                ("eval_samples", "803"),
+                ("eval_samples", "1605"),
                 ("val_check_interval", "0.1"),
             ];
             for (name, value) in base.iter().chain(changes) {
@@ -104,6 +108,9 @@ mod tests {
         check(&[("limit_val_batches", "0.5")], Some(4_010));
         check(&[("limit_val_batches", "100")], Some(2_000));
         check(&[("eval_keeps", "0")], None);
+        // One GPU evaluates all of them, four a quarter each.
+        check(&[("gpus", "1")], Some(16_050));
+        check(&[("gpus", "4")], Some(4_020));
         let steps = [("samples", "6424"), ("eval_every", "803")];
         check(&steps, Some(1_606));
     }

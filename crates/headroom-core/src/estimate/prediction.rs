@@ -12,8 +12,8 @@ use super::explain::{self, TensorDetail, TensorGroup};
 use super::ranks::{self, FirstSteps, RankMemory};
 use super::time::{self, Span, StepTime, Timetable};
 use super::{
-    Category, Estimate, Part, StepSequence, Unsupported, batch_sizes, category_timeline, estimate,
-    names,
+    Category, Estimate, Part, StepRequests, StepSequence, Unsupported, batch_sizes,
+    category_timeline, estimate, names,
 };
 use crate::parallel::MODULE_HOOKS;
 use crate::step::{Detail, Run};
@@ -196,6 +196,16 @@ impl Prediction {
     /// Many steps with batches of varying size.
     pub fn many_steps(&self, count: usize) -> Result<StepSequence, Unsupported> {
         batch_sizes::steps(&self.case(), || Ok(&self.first_steps()?.run), count)
+    }
+
+    /// The requests of the first step, or of a later one, with batches of this size, in the unit of `largest_size`.
+    pub fn step_requests(&self, size: u64, first: bool) -> Result<StepRequests, Unsupported> {
+        batch_sizes::requests(&self.case(), size, first)
+    }
+
+    /// The size of the largest batch: edges of a batch in networks over graphs, else tokens of a sample.
+    pub fn largest_size(&self) -> u64 {
+        batch_sizes::largest(&self.case())
     }
 
     /// The duration of a step.

@@ -20,15 +20,15 @@ pub(super) fn check(case: &Case, problems: &mut Problems) {
 
 /// Checkpointing modes that are the same in this network.
 fn recomputed(case: &Case, problems: &mut Problems) {
-    use Checkpointing::{KeepAttention, KeepHalf, KeepMatmuls, Layers};
+    use Checkpointing::{KeepAttention, KeepHalf, KeepMatmuls};
     let mode = case.scenario.training.checkpointing;
     let selective = matches!(mode, KeepAttention | KeepHalf | KeepMatmuls);
     let expected = match case.model.map(|entry| entry.arch) {
         Some("peptrm") if selective => {
             "layers: this network recomputes entire steps, so every mode but none and offload is the same"
         }
-        Some("e3-pocket") if selective || mode == Layers => {
-            "none: this network has no checkpointed layers; this mode has no effect"
+        Some("e3-pocket") if selective => {
+            "layers or none: its layers have no attention, and their products are what is recomputed"
         }
         Some("mpnet") if mode != Checkpointing::None => {
             "none: transformers has no checkpointing for this network and raises an error"

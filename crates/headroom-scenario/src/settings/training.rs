@@ -367,6 +367,23 @@ pub(super) const SETTINGS: &[Setting] = &[
         parent: None,
     },
     Setting {
+        path: "training.learning_rate",
+        key: "lr",
+        label: "Learning rate",
+        unit: "",
+        value_type: ValueType::Number {
+            low: 0.0,
+            high: 1000.0,
+        },
+        help: "The peak learning rate that exports write; 0 for the program's own.",
+        memory: "None: it follows the effective batch, not the memory.",
+        access: Access::Number(
+            |s| s.training.learning_rate.unwrap_or(0.0),
+            |s, new| s.training.learning_rate = (new > 0.0).then_some(new),
+        ),
+        parent: None,
+    },
+    Setting {
         path: "training.clip",
         key: "clip",
         label: "Gradient clipping",

@@ -1,5 +1,7 @@
 //! DreaMS: the command of `dreams/training/train.py`, whose flags are argparse's.
 
+use std::num::NonZero;
+
 use super::{Launch, command, files, refused};
 use headroom_core::estimate::Estimate;
 use headroom_io::export::{Files, Target};
@@ -51,10 +53,8 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         ("--model", "DreaMS"),
         ("--pre_trained_pth", "\"${PRETRAINED}/ssl_model.ckpt\""),
         ("--head_depth", "1"),
-        ("--lr", "1e-4"),
         ("--weight_decay", "1e-5"),
         ("--prec_intens", "1.1"),
-        ("--max_epochs", "100"),
         ("--log_every_n_steps", "10"),
         ("--val_frac", "0.2"),
         ("--seed", "3407"),
@@ -62,7 +62,10 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let mut options: Vec<(&str, String)> = fixed
         .map(|(flag, value)| (flag, value.to_string()))
         .to_vec();
+    let epochs = runtime.epochs.map_or(100, NonZero::get);
     options.extend([
+        launch.rate("--lr", scenario, "1e-4"),
+        launch.option("--max_epochs", "100", epochs),
         launch.flag("--as_given", ""),
         // The author's script logs to the author's account.
         launch.flag("--no_wandb", ""),
@@ -93,7 +96,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     }
     if frozen {
         // Beyond the last epoch, so that it never thaws.
-        options.push(launch.flag("--unfreeze_backbone_at_epoch", "101"));
+        options.push(launch.flag("--unfreeze_backbone_at_epoch", epochs.saturating_add(1)));
     }
     let command = format!(
         "# The repository's own paths, PRETRAINED among them.\n\

@@ -84,7 +84,8 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             sized("use_output_gate", "output_gate", 1) > 0,
         )
         .with("use_adaptive_k", sized("use_adaptive_k", "adaptive", 1) > 0);
-    let model = Document::new()
+    let tied = sized("tie_word_embeddings", "tied", 0) > 0;
+    let mut model = Document::new()
         .with("d_model", sized("d_model", "hidden", 512))
         .with("n_layers", sized("n_layers", "layers", 8))
         .with("n_heads", sized("n_heads", "heads", 8))
@@ -96,6 +97,9 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             sized("max_position_embeddings", "ctx", 8192),
         )
         .with("gsa", gates);
+    if tied {
+        model = model.with("tie_word_embeddings", true);
+    }
     let (data, runtime) = (&scenario.data, &scenario.runtime);
     let effective = scenario.effective_batch();
     let clip = if training.clip { 1.0 } else { 0.0 };
@@ -111,17 +115,23 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     launch.value("num_workers", "4", runtime.workers);
     launch.value("save_interval", "5000", save);
     launch.value("GPUs", "4", scenario.hardware.gpus);
-    let loop_ = Document::new()
+    let rate = launch.learning_rate(scenario, 3e-4);
+    let updates = launch.updates(scenario, 100_000)?;
+    launch.value("learning_rate", "0.0003", rate);
+    launch.value("max_steps", "100000", updates);
+    let reduces_once =
+        training.accumulation > 1 && scenario.hardware.gpus > 1 && !scenario.parallel.sync_each;
+    let mut loop_ = Document::new()
         .with_note("optimizer", "adamw", "not read: it is always AdamW")
-        .with("learning_rate", 3e-4)
-        .with("min_learning_rate", 3e-5)
+        .with("learning_rate", rate)
+        .with("min_learning_rate", (rate * 1e11).round() / 1e12)
         .with("weight_decay", 0.1)
         .with("beta1", 0.9)
         .with("beta2", 0.95)
         .with("eps", 1e-8)
         .with("warmup_steps", 2000_u64)
         .with_note("lr_scheduler", "cosine", "not read: it is always a cosine")
-        .with("max_steps", 100_000_u64)
+        .with("max_steps", updates)
         .with("micro_batch_size", data.micro_batch)
         .with("gradient_accumulation_steps", training.accumulation)
         .with_note(
@@ -141,6 +151,9 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         .with("indexer_lr_multiplier", 10.0)
         .with_note("log_interval", 10_u64, "the trainer reads it here")
         .with_note("save_interval", save, "the trainer reads it here");
+    if reduces_once {
+        loop_ = loop_.with("no_sync", true);
+    }
     let data = Document::new()
         .with_note(
             "local_dataset_path",

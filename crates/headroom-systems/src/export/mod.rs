@@ -22,7 +22,7 @@ use headroom_core::estimate::Estimate;
 use headroom_io::export::common::{Machines, exports, file, script};
 use headroom_io::export::header::header;
 use headroom_io::export::{File, Target, shell};
-use headroom_scenario::systems::System;
+use headroom_scenario::systems::{Checkout, System};
 use headroom_scenario::{Problem, Scenario, network, systems};
 use monitor::{monitor, watching};
 
@@ -128,6 +128,61 @@ impl Launch {
         (name, value)
     }
 
+    /// The learning rate: the scenario's, or the author's. What another batch would ask for is noted.
+    fn learning_rate(&mut self, scenario: &Scenario, author: f64) -> f64 {
+        let base = self.system.base();
+        let (own, batch) = (base.effective_batch(), scenario.effective_batch());
+        let rate = scenario.training.learning_rate.unwrap_or(author);
+        let ratio = batch as f64 / own.max(1) as f64;
+        if own != batch && is_close(rate, author) {
+            self.note(&format!(
+                "The effective batch is {batch}, the author's {own}: the linear rule would make the learning rate {}, the \
+                 square root {} (training.learning_rate)",
+                short(author * ratio),
+                short(author * ratio.sqrt())
+            ));
+        }
+        rate
+    }
+
+    /// A learning rate as a flag's value, noted where it is not the author's.
+    fn rate(
+        &mut self,
+        name: &'static str,
+        scenario: &Scenario,
+        author: &'static str,
+    ) -> (&'static str, String) {
+        let written = author.parse().unwrap_or_default();
+        let rate = self.learning_rate(scenario, written);
+        if is_close(rate, written) {
+            return (name, author.into());
+        }
+        self.option(name, author, short(rate))
+    }
+
+    /// The optimizer steps of the run, if the program counts steps: those that are asked for, or those of its epochs.
+    fn updates(&self, scenario: &Scenario, author: u64) -> Result<u64, Vec<Problem>> {
+        let (runtime, data) = (&scenario.runtime, &scenario.data);
+        match (runtime.max_steps, runtime.epochs) {
+            (Some(steps), _)
+                if runtime.max_steps != self.system.base().runtime.max_steps
+                    || runtime.epochs.is_none() =>
+            {
+                Ok(steps.get())
+            }
+            (_, Some(epochs)) if data.samples > 0 => {
+                let each = data.samples.div_ceil(scenario.effective_batch().max(1));
+                Ok(each.saturating_mul(epochs.get()))
+            }
+            (_, Some(epochs)) => Err(refused(
+                "runtime.epochs",
+                &epochs.to_string(),
+                "runtime.max_steps, or data.samples from which the steps of an epoch follow: this program counts steps",
+            )),
+            (None, None) | (Some(_), None) => Ok(author),
+        }
+    }
+
     /// A flag with its value, noted where that is not the author's.
     fn option(
         &mut self,
@@ -136,6 +191,22 @@ impl Launch {
         value: impl ToString,
     ) -> (&'static str, String) {
         (name, self.value(name, author, value))
+    }
+}
+
+fn is_close(one: f64, other: f64) -> bool {
+    (one - other).abs() <= other.abs() * 1e-9
+}
+
+/// A rate with three figures: `1.41e-4`.
+fn short(rate: f64) -> String {
+    let text = format!("{rate:.2e}");
+    match text.split_once('e') {
+        Some((digits, power)) => {
+            let digits = digits.trim_end_matches('0').trim_end_matches('.');
+            format!("{digits}e{power}")
+        }
+        None => text,
     }
 }
 
@@ -161,24 +232,26 @@ fn files(
     }
     contents.push_str("cd -- \"${REPOSITORY:?the folder where the system is checked out}\"\n");
     if !launch.patch_notes.is_empty() {
-        contents.push_str(CHECK_PATCH);
+        contents.push_str(&check_patch(launch.system));
     }
     contents.push_str(&exports(scenario));
     contents.push_str(command);
     files.push(script("launch.sh", contents));
     files.push(monitor());
-    files.extend(wiring(launch.system.preset, scenario));
+    files.extend(wiring(launch.system, scenario));
     files
 }
 
 /// What the system's knobs really do, and the changes that connect those that do nothing.
-fn wiring(preset: &str, scenario: &Scenario) -> Vec<File> {
+fn wiring(system: &System, scenario: &Scenario) -> Vec<File> {
+    let preset = system.preset;
     let Some(guide) = guide::find(preset) else {
         return Vec::new();
     };
+    let commits = commits(system);
     let mut notes = format!(
-        "# What the knobs of {} do\n\nRead from {}. `wiring.diff` is for `git apply` at that commit.\n",
-        preset, guide.document
+        "# What the knobs of {preset} do\n\nRead from {}. {commits}\n",
+        guide.document
     );
     for knob in guide.knobs() {
         notes.push_str(&format!(
@@ -196,17 +269,53 @@ fn wiring(preset: &str, scenario: &Scenario) -> Vec<File> {
     notes.push_str(&watching(scenario));
     vec![
         file("wiring.md", notes),
-        file("wiring.diff", guide.patch.into()),
+        // `git apply` passes over what precedes the first file.
+        file("wiring.diff", format!("{commits}\n\n{}", guide.patch)),
     ]
 }
 
-/// Ends the launch unless `wiring.diff` is applied to the code.
-const CHECK_PATCH: &str = "\
-git apply --reverse --check -- \"$here/wiring.diff\" 2>/dev/null || {
-  echo \"launch.sh: first apply the patch: git -C '$PWD' apply '$here/wiring.diff'\" >&2
+/// Ends the launch unless `wiring.diff` is applied to the code; where it does not apply, a folder with its commit is offered.
+fn check_patch(system: &System) -> String {
+    let Checkout { commit, .. } = system.code;
+    let (short, folder) = (
+        short_hash(commit),
+        format!("{}-{}", system.preset, short_hash(commit)),
+    );
+    format!(
+        "\
+git apply --reverse --check -- \"$here/wiring.diff\" 2>/dev/null || {{
+  if git apply --check -- \"$here/wiring.diff\" 2>/dev/null; then
+    echo \"launch.sh: first apply the patch: git -C '$PWD' apply '$here/wiring.diff'\" >&2
+  else
+    echo \"launch.sh: wiring.diff is for {short}, and does not apply to $(git rev-parse --short HEAD)\" >&2
+    echo \"a folder for it: git -C '$PWD' fetch origin {commit} && git -C '$PWD' worktree add ../{folder} {commit}\" >&2
+    echo \"then: git -C '$PWD/../{folder}' apply '$here/wiring.diff' and REPOSITORY='$PWD/../{folder}' bash launch.sh\" >&2
+  fi
   exit 1
+}}
+"
+    )
 }
-";
+
+/// A commit's first seven digits.
+fn short_hash(commit: &str) -> &str {
+    commit.get(..7).unwrap_or(commit)
+}
+
+/// The commits that a system's patch applies to.
+fn commits(system: &System) -> String {
+    let Checkout { commit, also, .. } = system.code;
+    let others = if also.is_empty() {
+        String::new()
+    } else {
+        format!(", and to {}", also.join(", "))
+    };
+    format!(
+        "`wiring.diff` applies to {} of {}{others}.",
+        short_hash(commit),
+        system.code.repository
+    )
+}
 
 /// A command of several lines: one option with its value on each.
 fn command(start: &str, options: &[(&str, String)]) -> String {

@@ -7,7 +7,7 @@ use headroom_core::estimate::Estimate;
 use headroom_io::export::common::file;
 use headroom_io::export::header::header;
 use headroom_io::export::{Files, Target};
-use headroom_scenario::{Checkpointing, Precision, Scenario};
+use headroom_scenario::{Checkpointing, Compile, Precision, Scenario};
 
 pub(super) const TARGET: Target = Target {
     id: "peptrm",
@@ -101,25 +101,30 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let save = save.map_or(u64::from(u32::MAX), |every| {
         every.get().saturating_mul(training.accumulation)
     });
+    let rate = launch.learning_rate(scenario, 1.5e-4);
+    // The loop counts micro-batches, and its cosine ends after as many of them.
+    let updates = launch.updates(scenario, 100_000)?;
+    let steps = updates.saturating_mul(training.accumulation);
+    let compiles = training.compile != Compile::Nothing;
     let mut settings = Document::new()
-        .with("learning_rate", 1.5e-4)
+        .with("learning_rate", rate)
         .with("weight_decay", 0.01)
         .with("batch_size", scenario.data.micro_batch)
-        .with("max_steps", 100_000_u64)
+        .with_note(
+            "max_steps",
+            steps,
+            "micro-batches: the updates times gradient_accumulation_steps",
+        )
         .with_note("warmup_steps", 2000_u64, "read with count_updates only")
         .with("use_amp", autocast)
         .with_note("amp_dtype", half, "read with autocast_as_named only")
         .with_note(
             "gradient_accumulation_steps",
             training.accumulation,
-            "max_steps counts micro-batches: with 2, half the updates",
+            "the curriculum's stages count micro-batches too",
         )
-        .with_note(
-            "use_compile",
-            false,
-            "graphs would hold memory that was not counted",
-        )
-        .with("compile_mode", "reduce-overhead")
+        .with("use_compile", compiles)
+        .with("compile_mode", training.compile_mode.id())
         .with("ce_weight", 1.0)
         .with_note("spectrum_weight", 0.0, "the curriculum raises it")
         .with("iteration_weights", "linear")
@@ -138,7 +143,14 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         launch.value("amp_dtype", "bfloat16, not read", half);
     }
     launch.value("gradient_accumulation_steps", "1", training.accumulation);
-    launch.value("use_compile", "true", false);
+    launch.value("use_compile", "true", compiles);
+    launch.value("learning_rate", "0.00015", rate);
+    launch.value("max_steps", "100000", steps);
+    if training.accumulation > 1 {
+        launch.needs_patch("training.count_updates: without it the cosine ends with half of its way, and warmup_steps are not read");
+        launch.flag("count_updates", true);
+        settings = settings.with("count_updates", true);
+    }
     launch.value("use_ema", "true", training.ema);
     launch.value("save_interval", "5000", save);
     if training.precision == Precision::AmpBf16 {

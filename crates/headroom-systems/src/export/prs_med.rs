@@ -1,10 +1,12 @@
 //! PRS-Med: the command of `train_prs_med.py`, whose flags are argparse's.
 
+use std::num::NonZero;
+
 use super::{Launch, command, files, refused, starter};
 use headroom_core::estimate::Estimate;
 use headroom_io::export::common::machines;
 use headroom_io::export::{Files, Target, shell};
-use headroom_scenario::{Checkpointing, Precision, Quantization, Scenario};
+use headroom_scenario::{Checkpointing, Compile, Precision, Quantization, Scenario};
 
 pub(super) const TARGET: Target = Target {
     id: "prs-med",
@@ -15,6 +17,14 @@ pub(super) const TARGET: Target = Target {
 };
 
 const PRESET: &str = "prs-med";
+
+/// Not among the repository's requirements.
+const NEEDS_BITSANDBYTES: &str = "\
+python -c 'import bitsandbytes' 2>/dev/null || {
+  echo \"launch.sh: 4-bit weights need bitsandbytes: python -m pip install bitsandbytes\" >&2
+  exit 1
+}
+";
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let mut launch = Launch::of(PRESET, scenario)?;
@@ -46,8 +56,12 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         launch.option("--lora_rank", "16", lora.rank),
         launch.option("--lora_alpha", "16", lora.rank),
         launch.option("--lora_dropout", "0.05", dropout),
-        ("--learning_rate", "1e-4".into()),
-        ("--num_epochs", "20".into()),
+        launch.rate("--learning_rate", scenario, "1e-4"),
+        launch.option(
+            "--num_epochs",
+            "20",
+            scenario.runtime.epochs.map_or(20, NonZero::get),
+        ),
         launch.option("--num_workers", "2", scenario.runtime.workers),
         ("--seed", "42".into()),
         ("--image_size", "1024".into()),
@@ -64,6 +78,9 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     if training.quantization != Quantization::None {
         options.push(launch.flag("--load_4bit", training.quantization.id()));
     }
+    if training.compile != Compile::Nothing {
+        options.push(launch.flag("--compile_model", ""));
+    }
     if launch.patch_notes.contains("--lora_targets") {
         options.push(launch.flag("--lora_targets", shell::quote(&lora.targets.join(","))));
     }
@@ -71,11 +88,24 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     if gpus > 1 {
         launch.needs_patch("--find_unused_parameters: without it DDP ends in its second iteration, for some weights get no gradient");
         options.push(launch.flag("--find_unused_parameters", ""));
-        launch.note(&format!(
-            "The learning rate becomes {gpus}e-4: the code multiplies it by the number of GPUs; --no-scale_lr keeps 1e-4"
-        ));
+        if scenario.training.learning_rate == launch.system.base().training.learning_rate {
+            launch.note(&format!(
+                "The learning rate becomes {gpus}e-4: the code multiplies it by the number of GPUs; --no-scale_lr keeps 1e-4"
+            ));
+        } else {
+            launch.needs_patch("--no-scale_lr: without it the code multiplies the learning rate by the number of GPUs");
+            options.push(launch.flag("--no-scale_lr", ""));
+        }
     }
-    let command = command(&starter(&machines, "train_prs_med.py"), &options);
+    let needs = if training.quantization == Quantization::None {
+        ""
+    } else {
+        NEEDS_BITSANDBYTES
+    };
+    let command = format!(
+        "{needs}{}",
+        command(&starter(&machines, "train_prs_med.py"), &options)
+    );
     Ok(files(
         &TARGET,
         scenario,

@@ -1,9 +1,11 @@
 //! RNA-3E-FFI: a bash wrapper like the repository's own, whose first argument is the batch.
 
+use std::num::NonZero;
+
 use super::{Launch, command, files};
 use headroom_core::estimate::Estimate;
 use headroom_io::export::{Files, Target};
-use headroom_scenario::{Precision, Scenario};
+use headroom_scenario::{Checkpointing, Precision, Scenario};
 
 pub(super) const TARGET: Target = Target {
     id: "rna-3e-ffi",
@@ -53,8 +55,12 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         launch.option("--num_radial_basis", "8", bessel),
         launch.option("--dropout", "0.05", dropout),
         ("--batch_size", "\"$batch\"".into()),
-        ("--num_epochs", "300".into()),
-        ("--lr", "0.001".into()),
+        launch.option(
+            "--num_epochs",
+            "300",
+            scenario.runtime.epochs.map_or(300, NonZero::get),
+        ),
+        launch.rate("--lr", scenario, "0.001"),
         launch.option("--num_workers", "2", workers),
         ("--save_every", "3".into()),
     ];
@@ -78,6 +84,9 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     }
     if scenario.data.batch_max > 0 {
         options.push(launch.flag("--max_edges", scenario.data.batch_max));
+    }
+    if scenario.training.checkpointing != Checkpointing::None {
+        options.push(launch.flag("--recompute_layers", ""));
     }
     if !scenario.training.clip {
         options.push(launch.flag("--grad_clip", "0"));

@@ -21,6 +21,11 @@ pub enum Unit {
     Number,
 }
 
+/// Changes from here on are factors.
+const MANY: f64 = 900.0;
+/// Numbers from here on are shown as powers of ten.
+const LARGE: f64 = 1e7;
+
 impl Amount {
     /// Changes below this many percent count as none.
     const NO_CHANGE: f64 = 0.05;
@@ -42,11 +47,14 @@ impl fmt::Display for Amount {
             }
             Unit::Share => write!(f, "{value:.0} %"),
             Unit::Change if self.is_no_change() => f.write_str("0 %"),
+            // Beyond that nobody reads a percentage.
+            Unit::Change if value >= MANY => write!(f, "{:.0} times as much", 1.0 + value / 100.0),
             Unit::Change => {
                 let sign = if value < 0.0 { '−' } else { '+' };
                 let digits = usize::from(value.abs() < 10.0);
                 write!(f, "{sign}{:.digits$} %", value.abs())
             }
+            Unit::Number if value.abs() >= LARGE => write!(f, "{value:.1e}"),
             Unit::Number if value.fract() == 0.0 => write!(f, "{value:.0}"),
             Unit::Number => write!(f, "{value:.2}"),
         }

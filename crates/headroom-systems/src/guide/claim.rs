@@ -281,5 +281,7 @@ mod tests {
             "37 % (guide: 60 % to 70 %)",
         );
         check(1.988, Number, Exactly(2.0), "1.99 (guide: 2)");
+        check(3915.0, Change, Less, "40 times as much (guide: less)");
+        check(50_806_010_009.0, Number, Exactly(1.0), "5.1e10 (guide: 1)");
     }
 }

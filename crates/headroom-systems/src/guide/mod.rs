@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn verdicts_follow_from_the_predictions() {
         install();
-        check("dreams", "rnwnwwnnrrrnrrpwrnwnxxprx");
+        check("dreams", "rnwnwwnnwnrnrwpwrnwnxxpwx");
         check("gsa-512m", "wrwwpprwrwrwwrwwrnwnnrxxrxwwpr");
         check("rna-3e-ffi", "wrwnnnnxxrwrrnrwrpwn");
         check("prs-med", "wwrrxwxwwwrwrrxwxrwrrwwwwwrrwxxnrwwpwww");

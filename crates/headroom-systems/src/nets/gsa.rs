@@ -24,6 +24,8 @@ struct Gsa {
     adaptive: bool,
     value_gate: bool,
     output_gate: bool,
+    /// The head's weight is the embeddings' (`tie_word_embeddings`).
+    tied: bool,
 }
 
 pub(super) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
@@ -44,6 +46,7 @@ pub(super) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
         adaptive: sizes.is_set("adaptive"),
         value_gate: sizes.is_set("value_gate"),
         output_gate: sizes.is_set("output_gate"),
+        tied: sizes.is_set("tied"),
     }))
 }
 
@@ -60,7 +63,16 @@ impl Net for Gsa {
             return Output::empty(cx);
         };
         let hidden = cx.module("model", |cx| self.model(cx, ids));
-        let logits = cx.linear("lm_head", &hidden, self.vocab, false);
+        let logits = if self.tied {
+            let weight = cx.embedding_weight(&["model", "embed_tokens"], self.vocab, self.hidden);
+            // The constructor gives the head a weight of its own before.
+            cx.module("lm_head", |cx| {
+                drop(cx.weight_until_tied([self.vocab, self.hidden]));
+            });
+            cx.tied_linear("lm_head", &hidden, &weight)
+        } else {
+            cx.linear("lm_head", &hidden, self.vocab, false)
+        };
         let loss = cx.module("loss", |_| {
             let shorter = logits.size(1).saturating_sub(1);
             let shifted = logits.narrow(1, shorter).contiguous();

@@ -18,25 +18,25 @@ pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
                 "This is an error of {name}, not PyTorch, whose memory is all that Headroom predicts."
             ),
             &[
-                (Cause::NotOutOfMemory, 0.9),
-                (Cause::Unknown, 0.06),
-                (Cause::Capacity, 0.03),
+                (Cause::NotOutOfMemory, 0.94),
+                (Cause::Unknown, 0.03),
+                (Cause::Capacity, 0.02),
             ],
         ));
     }
     if signs.shared_memory && !numbered {
         return Some(Reading::new(
             "The shared memory through which data loader workers pass batches is full, not the GPU or the host.",
-            &[(Cause::SharedMemory, 0.93), (Cause::HostMemory, 0.05)],
+            &[(Cause::SharedMemory, 0.95), (Cause::HostMemory, 0.04)],
         ));
     }
     if (signs.host || failure.source == Source::Host) && !numbered {
         return Some(Reading::new(
             "The host ran out of memory, not the GPU: the text names the CPU's allocator or a killed process.",
             &[
-                (Cause::HostMemory, 0.9),
-                (Cause::SharedMemory, 0.05),
-                (Cause::Unknown, 0.03),
+                (Cause::HostMemory, 0.94),
+                (Cause::SharedMemory, 0.03),
+                (Cause::Unknown, 0.02),
             ],
         ));
     }
@@ -58,9 +58,9 @@ fn impossible(failure: &Failure) -> Option<Reading> {
                 "A request of {tried} is not a plausible tensor size: a shape or an index is wrong."
             ),
             &[
-                (Cause::NotOutOfMemory, 0.75),
-                (Cause::LibraryBug, 0.12),
-                (Cause::Attention, 0.1),
+                (Cause::NotOutOfMemory, 0.85),
+                (Cause::LibraryBug, 0.08),
+                (Cause::Attention, 0.05),
             ],
         )
     })
@@ -77,21 +77,34 @@ fn limit(failure: &Failure) -> Option<Reading> {
                 "The GPU had {free} free for a request of {tried}: it failed at the limit of {allowed} set by \
                  set_per_process_memory_fraction."
             ),
-            &[(Cause::Capacity, 0.9), (Cause::Fragmentation, 0.05)],
+            &[(Cause::Capacity, 0.94), (Cause::Fragmentation, 0.03)],
         )
     })
 }
 
-/// Handles that could not be created, and totals that cannot be right.
+/// Handles that could not be created, indices out of range, and totals that cannot be right.
 fn libraries(failure: &Failure, findings: &Findings) -> Option<Reading> {
-    if findings.signs.index && failure.tried.is_none() {
+    let bare = failure.tried.is_none();
+    if findings.signs.library_memory && bare {
         return Some(Reading::new(
-            "The error comes from an index or from initializing cuBLAS: most often a label or a token id is out of range, \
-             sometimes the GPU was full. On the CPU, or with CUDA_LAUNCH_BLOCKING=1, the traceback shows the real line.",
+            "A library of CUDA had no memory for its handle or workspace, which it allocates outside PyTorch's allocator: \
+             the GPU was full. If a smaller batch fails in the same way, run it on the CPU: a label or a token id may be \
+             out of range.",
             &[
-                (Cause::NotOutOfMemory, 0.55),
-                (Cause::Capacity, 0.25),
-                (Cause::OtherProcess, 0.12),
+                (Cause::Capacity, 0.6),
+                (Cause::NotOutOfMemory, 0.22),
+                (Cause::OtherProcess, 0.1),
+            ],
+        ));
+    }
+    if findings.signs.index && bare {
+        return Some(Reading::new(
+            "The error comes from an index or from a kernel of cuBLAS: most often a label or a token id is out of range. On \
+             the CPU, or with CUDA_LAUNCH_BLOCKING=1, the traceback shows the real line.",
+            &[
+                (Cause::NotOutOfMemory, 0.75),
+                (Cause::Capacity, 0.12),
+                (Cause::LibraryBug, 0.08),
             ],
         ));
     }
@@ -102,9 +115,9 @@ fn libraries(failure: &Failure, findings: &Findings) -> Option<Reading> {
                 "{free} is reported free on a GPU of {total}: the driver reports impossible sizes."
             ),
             &[
-                (Cause::LibraryBug, 0.75),
-                (Cause::Unknown, 0.12),
-                (Cause::Capacity, 0.1),
+                (Cause::LibraryBug, 0.85),
+                (Cause::Unknown, 0.08),
+                (Cause::Capacity, 0.05),
             ],
         )
     })

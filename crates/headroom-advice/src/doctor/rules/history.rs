@@ -18,7 +18,7 @@ pub(super) fn read(failure: &Failure, findings: &Findings, log: &Log) -> Option<
     if let Some(reading) = of_phase(&failed) {
         return Some(reading);
     }
-    if !findings.signs.activities.is_empty() && log.failed.is_none() {
+    if findings.signs.activity().is_some() && log.failed.is_none() {
         return None;
     }
     let (room, needed) = (failure.usable()?, failure.needed()?);
@@ -40,7 +40,7 @@ pub(super) fn read(failure: &Failure, findings: &Findings, log: &Log) -> Option<
             format!(
                 "Other processes took {took} of the GPU during the run; this step needs {whole} and would have fit otherwise."
             ),
-            &[(Cause::OtherProcess, 0.85), (Cause::Unknown, 0.08)],
+            &[(Cause::OtherProcess, 0.92), (Cause::Unknown, 0.05)],
         ));
     }
     if growth >= noticeable && whole <= room {
@@ -74,9 +74,9 @@ pub(super) fn read(failure: &Failure, findings: &Findings, log: &Log) -> Option<
                 "The failed step needed {needed}, but earlier steps of its size needed {whole}: something new started."
             ),
             &[
-                (Cause::Schedule, 0.75),
-                (Cause::Evaluation, 0.08),
-                (Cause::Leak, 0.08),
+                (Cause::Schedule, 0.85),
+                (Cause::Evaluation, 0.06),
+                (Cause::Leak, 0.05),
             ],
         ));
     }
@@ -86,9 +86,9 @@ pub(super) fn read(failure: &Failure, findings: &Findings, log: &Log) -> Option<
              free memory was not contiguous."
         ),
         &[
-            (Cause::Fragmentation, 0.78),
-            (Cause::Outlier, 0.08),
-            (Cause::Leak, 0.05),
+            (Cause::Fragmentation, 0.9),
+            (Cause::Outlier, 0.05),
+            (Cause::Leak, 0.03),
         ],
     ))
 }
@@ -137,19 +137,19 @@ fn of_phase(failed: &LoggedStep) -> Option<Reading> {
     if failed.evaluating {
         return Some(Reading::new(
             "The failed step was an evaluation or a generation.",
-            &[(Cause::Evaluation, 0.9), (Cause::Leak, 0.05)],
+            &[(Cause::Evaluation, 0.95), (Cause::Leak, 0.03)],
         ));
     }
     if failed.checkpoint {
         return Some(Reading::new(
             "The failed step was reading or writing a checkpoint.",
-            &[(Cause::Checkpoint, 0.9), (Cause::Capacity, 0.05)],
+            &[(Cause::Checkpoint, 0.95), (Cause::Capacity, 0.03)],
         ));
     }
     (failed.in_optimizer && failed.step <= 1).then(|| {
         Reading::new(
             "The first optimizer step, which allocates the optimizer states, did not fit.",
-            &[(Cause::OptimizerStep, 0.75), (Cause::Capacity, 0.2)],
+            &[(Cause::OptimizerStep, 0.85), (Cause::Capacity, 0.1)],
         )
     })
 }
@@ -163,8 +163,8 @@ fn in_second_step(log: &Log, failed: &LoggedStep) -> Option<Reading> {
         return Some(Reading::new(
             format!("This batch is {size}, the previous one was {before}."),
             &[
-                (Cause::Outlier, 0.6),
-                (Cause::Capacity, 0.25),
+                (Cause::Outlier, 0.7),
+                (Cause::Capacity, 0.18),
                 (Cause::OptimizerStep, 0.1),
             ],
         ));
@@ -177,7 +177,7 @@ fn in_second_step(log: &Log, failed: &LoggedStep) -> Option<Reading> {
                  and the second step no longer fits.",
                 first.allocated
             ),
-            &[(Cause::OptimizerStep, 0.6), (Cause::Capacity, 0.3)],
+            &[(Cause::OptimizerStep, 0.7), (Cause::Capacity, 0.22)],
         )
     })
 }
@@ -190,14 +190,14 @@ fn grown(log: &Log, growth: Bytes, whole: Bytes, room: Bytes, noticeable: Bytes)
             format!(
                 "Memory between steps jumped by {growth} and stayed there; without that this step needs {whole} of {room}."
             ),
-            &[(Cause::Schedule, 0.7), (Cause::Leak, 0.2)],
+            &[(Cause::Schedule, 0.75), (Cause::Leak, 0.18)],
         );
     }
     Reading::new(
         format!(
             "Memory between steps grew by {growth}; without that this step needs {whole} of {room}, and fits."
         ),
-        &[(Cause::Leak, 0.8), (Cause::Schedule, 0.12)],
+        &[(Cause::Leak, 0.9), (Cause::Schedule, 0.06)],
     )
 }
 
@@ -210,8 +210,8 @@ fn too_large(log: &Log, failed: &LoggedStep, whole: Bytes, room: Bytes, largest:
                 "Judging by earlier steps, this one needs {whole}, more than the {room} available to this process."
             ),
             &[
-                (Cause::Capacity, 0.65),
-                (Cause::Outlier, 0.2),
+                (Cause::Capacity, 0.72),
+                (Cause::Outlier, 0.16),
                 (Cause::Fragmentation, 0.08),
             ],
         );
@@ -228,15 +228,15 @@ fn too_large(log: &Log, failed: &LoggedStep, whole: Bytes, room: Bytes, largest:
             format!(
                 "{reason} All earlier batches had the same size: a schedule may have changed it."
             ),
-            &[(Cause::Schedule, 0.5), (Cause::Outlier, 0.4)],
+            &[(Cause::Schedule, 0.55), (Cause::Outlier, 0.38)],
         );
     }
     Reading::new(
         reason,
         &[
-            (Cause::Outlier, 0.8),
-            (Cause::Schedule, 0.1),
-            (Cause::Capacity, 0.05),
+            (Cause::Outlier, 0.9),
+            (Cause::Schedule, 0.05),
+            (Cause::Capacity, 0.03),
         ],
     )
 }

@@ -6,7 +6,9 @@ mod history;
 mod neighbours;
 mod numbers;
 mod ranks;
+mod repeats;
 mod scenario;
+mod smi;
 mod words;
 
 use super::{Cause, Failure, Findings, Log, PredictedUsage, Ranked};
@@ -44,10 +46,13 @@ pub(super) fn rank(findings: &Findings, expected: Option<PredictedUsage>) -> Ran
         .or_else(|| ranks::read(failure, findings))
         .or_else(|| neighbours::read(failure, findings, expected))
         .or_else(|| history::read(failure, findings, log?))
-        .or_else(|| words::read(failure, findings))
+        .or_else(|| words::read(failure, findings, expected))
+        .or_else(|| repeats::read(findings))
         .or_else(|| scenario::read(failure, findings, expected?))
         .or_else(|| numbers::read(failure, findings));
-    let reading = reading.unwrap_or_else(|| numbers::without_numbers(findings));
+    let reading = reading
+        .or_else(|| smi::read(findings))
+        .unwrap_or_else(|| numbers::without_numbers(findings));
     let mut evidence = vec![reading.reason];
     evidence.extend(numbers::notes(failure, findings));
     evidence.extend(

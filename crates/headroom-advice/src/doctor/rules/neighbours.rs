@@ -1,13 +1,15 @@
 //! Other processes, and other GPUs.
 
 use super::Reading;
-use crate::doctor::{Cause, Failure, Findings, PredictedUsage, Source};
+use crate::doctor::{Activity, Cause, Failure, Findings, PredictedUsage, Source};
 use headroom_base::units::Bytes;
 
 /// The ids of ranks that one launcher started are this close.
 const SIBLINGS: u64 = 64;
 /// Used by a display or a monitor, as a share of the GPU.
 const SMALL: f64 = 0.05;
+/// Used by a desktop with its programs, as a share of the GPU.
+const DESKTOP: f64 = 0.125;
 /// Unaccounted memory beyond what cuDNN and other libraries of the process can hold, as a share of the GPU.
 const HIDDEN: f64 = 0.2;
 
@@ -23,7 +25,10 @@ pub(super) fn read(
         .or_else(|| wrong_card(failure, findings))
         .or_else(|| listed(failure, expected))
         // A log records the memory outside PyTorch at its start.
-        .or_else(|| hidden(failure).filter(|_| findings.log.is_none()))
+        .or_else(|| {
+            let boxes = findings.signs.activity() == Some(Activity::Boxes);
+            hidden(failure).filter(|_| findings.log.is_none() && !boxes)
+        })
         .or_else(|| chosen(failure, findings))
 }
 
@@ -64,11 +69,13 @@ fn listed(failure: &Failure, expected: Option<PredictedUsage>) -> Option<Reading
         return None;
     }
     let needs_more = |expected: PredictedUsage| {
+        let need = expected.typical.unwrap_or(expected.peak);
         failure
             .usable()
-            .is_some_and(|usable| expected.peak > usable + listed)
+            .is_some_and(|usable| need > usable + listed)
     };
-    if expected.is_some_and(needs_more) {
+    let most = listed > total.scale(0.5);
+    if !most && expected.is_some_and(needs_more) {
         // The run would not have fit without them either.
         return None;
     }
@@ -88,11 +95,20 @@ fn listed(failure: &Failure, expected: Option<PredictedUsage>) -> Option<Reading
             &[(Cause::WrongDevice, 0.75), (Cause::OtherProcess, 0.2)],
         ));
     }
-    let sure = if listed >= total.scale(4.0 * SMALL) {
-        0.85
-    } else {
-        0.6
-    };
+    if listed < total.scale(DESKTOP) {
+        return Some(Reading::new(
+            format!(
+                "Other processes use {listed} of the GPU's {total}, as a desktop does: this request, short by {short}, would \
+                 have succeeded without them, but little more."
+            ),
+            &[
+                (Cause::Capacity, 0.5),
+                (Cause::OtherProcess, 0.38),
+                (Cause::Outlier, 0.06),
+            ],
+        ));
+    }
+    let sure = if most { 0.93 } else { 0.9 };
     Some(Reading::new(
         format!(
             "Other processes use {listed} of the GPU's {total}; without them this request, short by {short}, would have \
@@ -100,8 +116,8 @@ fn listed(failure: &Failure, expected: Option<PredictedUsage>) -> Option<Reading
         ),
         &[
             (Cause::OtherProcess, sure),
-            (Cause::WrongDevice, 0.08),
-            (Cause::Capacity, 0.05),
+            (Cause::WrongDevice, 0.04),
+            (Cause::Capacity, 0.02),
         ],
     ))
 }
@@ -181,7 +197,7 @@ fn wrong_card(failure: &Failure, findings: &Findings) -> Option<Reading> {
 /// Errors without numbers, with explicitly selected GPUs.
 fn chosen(failure: &Failure, findings: &Findings) -> Option<Reading> {
     let signs = &findings.signs;
-    let bare = failure.tried.is_none() && signs.activities.is_empty();
+    let bare = failure.tried.is_none() && signs.activity().is_none();
     (bare && signs.device_chosen).then(|| {
         Reading::new(
             "GPUs are selected explicitly and the error has no numbers: the program may run on the wrong GPU.",

@@ -2,60 +2,45 @@
 
 use super::Reading;
 use crate::doctor::{Cause, Failure, Findings, Source};
+use headroom_base::units::Bytes;
 
 /// A large request, as a share of the GPU.
 const LARGE: f64 = 0.4;
 
+/// The smallest part of the GPU that a request of one batch's largest tensors is.
+const NOTICEABLE: f64 = 0.09;
+
 pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
-    let step = findings.moment.step;
     let (Some(tried), Some(free)) = (failure.tried, failure.free) else {
         return None;
     };
     let total = failure.total?;
+    let step = findings.moment.step;
+    // A whole epoch ran, whatever the step in this one.
+    let late = step.is_some_and(|step| step >= 10) || epochs_ran(findings) > 0;
+    if late && let Some(reading) = on_a_round_step(findings) {
+        return Some(reading);
+    }
     let holes = failure.unallocated.unwrap_or_default();
-    let reserved = failure.reserved().unwrap_or_default();
     let room = free + holes;
-    let late = step.filter(|step| *step >= 10);
-    if findings.moment.by_bar && late.is_some_and(|step| step.is_multiple_of(50)) {
-        return Some(Reading::new(
-            format!(
-                "Step {} is a round number, as for evaluations and saves.",
-                step.unwrap_or(0)
-            ),
-            &[
-                (Cause::Checkpoint, 0.4),
-                (Cause::Evaluation, 0.3),
-                (Cause::Fragmentation, 0.15),
-            ],
-        ));
-    }
-    if late.is_some_and(is_round) {
-        return Some(Reading::new(
-            format!(
-                "Step {} is at or next to a round number, as for scheduled events: an evaluation, a save, another loss.",
-                step.unwrap_or(0)
-            ),
-            &[
-                (Cause::Schedule, 0.3),
-                (Cause::Evaluation, 0.28),
-                (Cause::Leak, 0.16),
-                (Cause::Outlier, 0.14),
-            ],
-        ));
-    }
-    if failure.is_fragmented() && room >= tried.scale(1.3) && !failure.expandable {
+    let expandable = failure.expandable || findings.signs.expandable;
+    if failure.is_fragmented() && room >= tried.scale(1.3) && !expandable {
+        let reserved = failure.reserved().unwrap_or_default();
         return Some(Reading::new(
             format!(
                 "{holes} of {reserved} reserved is unallocated, more than batches of one shape leave; with {free} free, \
                  that exceeds the request of {tried}."
             ),
             &[
-                (Cause::Fragmentation, 0.6),
-                (Cause::Outlier, 0.15),
+                (Cause::Fragmentation, 0.68),
+                (Cause::Outlier, 0.12),
                 (Cause::Leak, 0.1),
-                (Cause::Capacity, 0.1),
+                (Cause::Capacity, 0.06),
             ],
         ));
+    }
+    if late {
+        return Some(after_many_steps(failure, findings, tried, room));
     }
     if tried > total.scale(LARGE) {
         return Some(Reading::new(
@@ -64,39 +49,15 @@ pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
             ),
             &[
                 (Cause::Outlier, 0.38),
-                (Cause::Capacity, 0.25),
-                (Cause::Attention, 0.15),
-                (Cause::Evaluation, 0.14),
+                (Cause::Evaluation, 0.25),
+                (Cause::Capacity, 0.22),
+                (Cause::Attention, 0.1),
             ],
         ));
     }
-    if let Some(step) = late {
-        let ran = format!("{step} steps ran before it: a typical batch fits.");
-        return Some(if room < tried.scale(1.1) {
-            Reading::new(
-                format!("{ran} The remaining {room} cannot hold {tried}, even if contiguous."),
-                &[
-                    (Cause::Outlier, 0.45),
-                    (Cause::Leak, 0.22),
-                    (Cause::Schedule, 0.16),
-                    (Cause::Evaluation, 0.1),
-                ],
-            )
-        } else {
-            Reading::new(
-                format!("{ran} The numbers fit a leak, a longer batch or a scheduled change."),
-                &[
-                    (Cause::Leak, 0.38),
-                    (Cause::Outlier, 0.28),
-                    (Cause::Schedule, 0.14),
-                    (Cause::Fragmentation, 0.12),
-                ],
-            )
-        });
-    }
     if step.is_some_and(|step| step >= 2) {
-        let fits = room >= tried;
-        let (holes, batch) = if fits { (0.42, 0.3) } else { (0.15, 0.5) };
+        let fits = room >= tried.scale(1.3);
+        let (holes, batch) = if fits { (0.5, 0.28) } else { (0.15, 0.5) };
         return Some(Reading::new(
             format!(
                 "It happened at step {}, too early for most leaks and scheduled events.",
@@ -105,26 +66,125 @@ pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
             &[
                 (Cause::Fragmentation, holes),
                 (Cause::Outlier, batch),
-                (Cause::Capacity, 0.18),
-                (Cause::Leak, 0.08),
+                (Cause::Capacity, 0.15),
+                (Cause::Leak, 0.1),
             ],
         ));
     }
-    let reason = match step {
-        Some(step) => {
-            format!("It happened at step {step}: nothing had time to accumulate or change.")
-        }
-        None => format!("This process held {reserved} of {total}, and {tried} more did not fit."),
+    Some(at_the_start(failure, findings, tried, total))
+}
+
+/// The first step or two, or an unknown one.
+fn at_the_start(failure: &Failure, findings: &Findings, tried: Bytes, total: Bytes) -> Reading {
+    let (reason, sure): (String, f64) = match (findings.moment.step, failure.reserved()) {
+        (Some(step), _) => (
+            format!("It happened at step {step}: nothing had time to accumulate or change."),
+            0.72,
+        ),
+        (None, Some(reserved)) => (
+            format!("This process held {reserved} of {total}, and {tried} more did not fit."),
+            0.5,
+        ),
+        (None, None) => (
+            format!("A request of {tried} did not fit on a GPU of {total}."),
+            0.45,
+        ),
     };
-    Some(Reading::new(
+    let sure = if findings.signs.in_training() {
+        sure.max(0.6)
+    } else {
+        sure
+    };
+    // A hole of the request's size is not enough, but many are a sign.
+    let holes = failure.unallocated.unwrap_or_default();
+    let (evaluation, fragmentation) = if holes > tried {
+        (0.05, 0.1)
+    } else {
+        (0.08, 0.05)
+    };
+    Reading::new(
         reason,
         &[
-            (Cause::Capacity, 0.5),
-            (Cause::Outlier, 0.15),
-            (Cause::Evaluation, 0.1),
+            (Cause::Capacity, sure),
+            (Cause::Outlier, 0.14),
+            (Cause::Evaluation, evaluation),
+            (Cause::Fragmentation, fragmentation),
+        ],
+    )
+}
+
+/// How many epochs ran before this one, as far as the log says; logs count from 0 or 1.
+fn epochs_ran(findings: &Findings) -> u64 {
+    findings.moment.epoch.unwrap_or(0).saturating_sub(1)
+}
+
+/// A step at which scheduled events happen, unless the log names only such steps or the traceback ends in training.
+fn on_a_round_step(findings: &Findings) -> Option<Reading> {
+    let moment = &findings.moment;
+    let step = moment.step.filter(|step| *step >= 10 || is_round(*step))?;
+    if moment.logged_every.is_some() || findings.signs.in_training() {
+        return None;
+    }
+    if moment.by_bar && step.is_multiple_of(50) {
+        return Some(Reading::new(
+            format!("Step {step} is a round number, as for evaluations and saves."),
+            &[
+                (Cause::Checkpoint, 0.4),
+                (Cause::Evaluation, 0.3),
+                (Cause::Fragmentation, 0.15),
+            ],
+        ));
+    }
+    is_round(step).then(|| {
+        Reading::new(
+            format!(
+                "Step {step} is at or next to a round number, as for scheduled events: an evaluation, a save, another loss."
+            ),
+            &[
+                (Cause::Schedule, 0.52),
+                (Cause::Evaluation, 0.2),
+                (Cause::Leak, 0.14),
+                (Cause::Outlier, 0.1),
+            ],
+        )
+    })
+}
+
+/// Typical batches fit, so this one was larger, or something accumulated.
+fn after_many_steps(failure: &Failure, findings: &Findings, tried: Bytes, room: Bytes) -> Reading {
+    let usable = failure.usable().or(failure.total).unwrap_or_default();
+    let ran = match (epochs_ran(findings), findings.moment.step) {
+        (0, Some(step)) => format!("{step} steps ran before it: a typical batch fits."),
+        (epochs, _) => format!("{epochs} epochs ran before it: a typical batch fits."),
+    };
+    // Where memory accumulates, the request that fails is one like all others.
+    if room < tried.scale(1.1) && tried > usable.scale(NOTICEABLE) {
+        return Reading::new(
+            format!(
+                "{ran} The remaining {room} hardly holds {tried}, even if contiguous: this batch is larger than the others."
+            ),
+            &[
+                (Cause::Outlier, 0.66),
+                (Cause::Leak, 0.14),
+                (Cause::Schedule, 0.1),
+                (Cause::Fragmentation, 0.06),
+            ],
+        );
+    }
+    let (leak, outlier) = if tried > usable.scale(0.05) {
+        (0.52, 0.2)
+    } else {
+        (0.4, 0.36)
+    };
+    Reading::new(
+        format!("{ran} The numbers fit a leak, a longer batch or a scheduled change."),
+        &[
+            (Cause::Leak, leak),
+            (Cause::Outlier, outlier),
+            (Cause::Schedule, 0.12),
             (Cause::Fragmentation, 0.08),
         ],
-    ))
+    )
 }
 
 /// An error that says only that memory ran out.

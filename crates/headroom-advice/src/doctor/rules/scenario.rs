@@ -1,7 +1,7 @@
 //! Compares the failure with the scenario's prediction.
 
 use super::Reading;
-use crate::doctor::{Cause, Failure, Findings, PredictedUsage, StageImbalance};
+use crate::doctor::{Cause, Failure, Findings, PredictedUsage, Recognized, StageImbalance};
 use headroom_base::units::Bytes;
 
 /// The tolerance of a prediction.
@@ -11,6 +11,9 @@ pub(super) fn read(
     findings: &Findings,
     expected: PredictedUsage,
 ) -> Option<Reading> {
+    if let Some(reading) = grown(findings, expected) {
+        return Some(reading);
+    }
     let (usable, needed) = (failure.usable()?, failure.needed()?);
     let peak = expected.peak;
     let others = failure.listed();
@@ -20,16 +23,202 @@ pub(super) fn read(
             format!(
                 "The scenario's peak of {peak} fits the GPU, but not the {usable} that other processes left free."
             ),
-            &[(Cause::OtherProcess, 0.75), (Cause::Capacity, 0.15)],
+            &[(Cause::OtherProcess, 0.88), (Cause::Capacity, 0.08)],
         ));
     }
+    if let Some(found) = expected.recognized.filter(|found| found.clean) {
+        return Some(clean(failure, step, expected, &found, usable));
+    }
     if peak > usable {
-        return Some(does_not_fit(failure, step, peak, usable));
+        return Some(does_not_fit(failure, step, expected, usable));
     }
     if needed > peak.scale(ROUNDING) {
         return Some(unexplained(step, expected, needed));
     }
+    if let Some(found) = expected.recognized {
+        return Some(in_excess(step, expected, &found));
+    }
     Some(fits(step, expected, usable))
+}
+
+/// Memory that the scenario says grows with every evaluation, in an epoch in which it is noticeable.
+fn grown(findings: &Findings, expected: PredictedUsage) -> Option<Reading> {
+    let growing = expected.growth?;
+    let full_in = growing.full_in?;
+    let epoch = findings.moment.epoch?;
+    let near = epoch.saturating_mul(2) >= full_in;
+    near.then(|| {
+        Reading::new(
+            format!(
+                "The scenario's metrics keep {} of each epoch, because nothing resets them, and fill its GPU in epoch \
+                 {full_in}; this run failed in epoch {epoch}.",
+                growing.per_epoch
+            ),
+            &[
+                (Cause::Leak, 0.92),
+                (Cause::Evaluation, 0.04),
+                (Cause::Outlier, 0.02),
+            ],
+        )
+    })
+}
+
+/// A step of the scenario makes this request with as much allocated: nothing else was alive.
+fn clean(
+    failure: &Failure,
+    step: Option<u64>,
+    expected: PredictedUsage,
+    found: &Recognized,
+    usable: Bytes,
+) -> Reading {
+    let Recognized {
+        size,
+        largest,
+        peak,
+        op,
+        ..
+    } = *found;
+    let tried = failure.tried.unwrap_or_default();
+    let reason = format!(
+        "A batch of {size} requests {tried} ({op}) with as much allocated as the error says: nothing else was alive. Its step \
+         needs {peak}"
+    );
+    // Close to the limit, a percent decides.
+    if peak <= usable && peak > usable.scale(0.96) {
+        return Reading::new(
+            format!(
+                "{reason}: too close to the {usable} available to this process to tell too large a batch from fragmentation."
+            ),
+            &[
+                (Cause::Fragmentation, 0.55),
+                (Cause::Outlier, 0.35),
+                (Cause::Capacity, 0.06),
+            ],
+        );
+    }
+    if peak <= usable {
+        return Reading::new(
+            format!(
+                "{reason}, which fits in the {usable} available to this process: the free memory was not contiguous."
+            ),
+            &[
+                (Cause::Fragmentation, 0.93),
+                (Cause::Outlier, 0.03),
+                (Cause::Capacity, 0.02),
+            ],
+        );
+    }
+    let reason = format!("{reason}, more than the {usable} available to this process");
+    if size > largest.saturating_add(largest / 50) {
+        return Reading::new(
+            format!(
+                "{reason}. The scenario's largest batch is {largest}: the data or a schedule has larger ones."
+            ),
+            if event(step, expected).is_some() || step.is_some_and(super::numbers::is_round) {
+                &[(Cause::Schedule, 0.6), (Cause::Outlier, 0.32)]
+            } else {
+                &[(Cause::Outlier, 0.62), (Cause::Schedule, 0.3)]
+            },
+        );
+    }
+    if step.is_none_or(|step| step <= 1) {
+        return Reading::new(
+            format!("{reason}."),
+            &[
+                (Cause::Capacity, 0.93),
+                (Cause::Outlier, 0.04),
+                (Cause::OptimizerStep, 0.02),
+            ],
+        );
+    }
+    Reading::new(
+        format!("{reason}. Earlier steps ran: this batch was larger."),
+        &[
+            (Cause::Outlier, 0.93),
+            (Cause::Capacity, 0.04),
+            (Cause::Fragmentation, 0.02),
+        ],
+    )
+}
+
+/// A step of the scenario makes this request, but with less allocated.
+fn in_excess(step: Option<u64>, expected: PredictedUsage, found: &Recognized) -> Reading {
+    let Recognized {
+        size, excess, op, ..
+    } = *found;
+    let reason = format!(
+        "A batch of {size} makes this request ({op}) with {excess} less allocated: something else is alive."
+    );
+    let every = expected.eval_every;
+    if every > 0 && step.is_some_and(|step| step > 0 && step.is_multiple_of(every)) {
+        return Reading::new(
+            format!("{reason} The step is the first after an evaluation, which may have left it."),
+            &[
+                (Cause::Leak, 0.55),
+                (Cause::Evaluation, 0.25),
+                (Cause::Schedule, 0.12),
+            ],
+        );
+    }
+    if let Some(event) = event(step, expected) {
+        return Reading::new(
+            format!(
+                "{reason} The scenario schedules its {} at this step.",
+                event.0
+            ),
+            &[
+                (event.1, 0.75),
+                (Cause::Leak, 0.12),
+                (Cause::Schedule, 0.06),
+            ],
+        );
+    }
+    if let Some(each) = found.each_step {
+        return Reading::new(
+            format!(
+                "{reason} That is {each} for each step so far, the size of one of the step's tensors: it is kept."
+            ),
+            &[
+                (Cause::Leak, 0.9),
+                (Cause::Schedule, 0.05),
+                (Cause::Evaluation, 0.04),
+            ],
+        );
+    }
+    if found.copy_of_weights {
+        return Reading::new(
+            format!(
+                "{reason} That is the size of a copy of the weights: a moving average, a teacher, a state dict."
+            ),
+            &[
+                (Cause::Schedule, 0.8),
+                (Cause::Checkpoint, 0.1),
+                (Cause::Leak, 0.06),
+            ],
+        );
+    }
+    Reading::new(reason, shares_of_the_unexplained(step))
+}
+
+/// What is alive besides the step, by when.
+fn shares_of_the_unexplained(step: Option<u64>) -> &'static [(Cause, f64)] {
+    match step {
+        Some(0) => &[
+            (Cause::Checkpoint, 0.45),
+            (Cause::Unknown, 0.25),
+            (Cause::Capacity, 0.2),
+        ],
+        Some(step) if super::numbers::is_round(step) => &[
+            (Cause::Schedule, 0.42),
+            (Cause::Leak, 0.36),
+            (Cause::Evaluation, 0.15),
+        ],
+        _ => &[
+            (Cause::Leak, 0.7),
+            (Cause::Schedule, 0.18),
+            (Cause::Evaluation, 0.06),
+        ],
+    }
 }
 
 /// Names the fullest stage of a pipeline.
@@ -46,16 +235,48 @@ pub(super) fn uneven(stages: StageImbalance) -> String {
 }
 
 /// The scenario does not fit.
-fn does_not_fit(failure: &Failure, step: Option<u64>, peak: Bytes, usable: Bytes) -> Reading {
-    let reason =
-        format!("The scenario's peak is {peak}; at most {usable} was available to this process.");
+fn does_not_fit(
+    failure: &Failure,
+    step: Option<u64>,
+    expected: PredictedUsage,
+    usable: Bytes,
+) -> Reading {
+    let reason = format!(
+        "The scenario's peak is {}; at most {usable} was available to this process.",
+        expected.peak
+    );
+    if let Some(typical) = expected.typical.filter(|typical| *typical <= usable) {
+        return Reading::new(
+            format!(
+                "{reason} A typical batch needs {typical} and fits: this one was among the largest."
+            ),
+            &[
+                (Cause::Outlier, 0.9),
+                (Cause::Capacity, 0.05),
+                (Cause::Fragmentation, 0.03),
+            ],
+        );
+    }
     if step.is_none_or(|step| step <= 1) {
         return Reading::new(
             reason,
             &[
-                (Cause::Capacity, 0.78),
-                (Cause::Outlier, 0.1),
-                (Cause::OptimizerStep, 0.06),
+                (Cause::Capacity, 0.85),
+                (Cause::Outlier, 0.07),
+                (Cause::OptimizerStep, 0.04),
+            ],
+        );
+    }
+    if !expected.varies {
+        return Reading::new(
+            format!(
+                "{reason} Earlier steps ran, and its batches are all of one size: something in it began later."
+            ),
+            &[
+                (Cause::Schedule, 0.55),
+                (Cause::Evaluation, 0.15),
+                (Cause::Fragmentation, 0.12),
+                (Cause::Leak, 0.1),
             ],
         );
     }
@@ -77,9 +298,9 @@ fn does_not_fit(failure: &Failure, step: Option<u64>, peak: Bytes, usable: Bytes
     Reading::new(
         format!("{reason} Earlier steps ran: this batch was larger."),
         &[
-            (Cause::Outlier, 0.68),
-            (Cause::Capacity, 0.15),
-            (Cause::Schedule, 0.08),
+            (Cause::Outlier, 0.8),
+            (Cause::Capacity, 0.1),
+            (Cause::Schedule, 0.05),
         ],
     )
 }
@@ -97,27 +318,13 @@ fn unexplained(step: Option<u64>, expected: PredictedUsage, needed: Bytes) -> Re
                 "{reason} The scenario schedules its {} at this step.",
                 event.0
             ),
-            &[(event.1, 0.68), (Cause::Leak, 0.15), (Cause::Unknown, 0.08)],
+            &[(event.1, 0.82), (Cause::Leak, 0.08), (Cause::Unknown, 0.04)],
         );
     }
-    let shares: &[(Cause, f64)] = match step {
-        Some(0) => &[
-            (Cause::Checkpoint, 0.4),
-            (Cause::Unknown, 0.25),
-            (Cause::Capacity, 0.2),
-        ],
-        Some(step) if super::numbers::is_round(step) => &[
-            (Cause::Schedule, 0.4),
-            (Cause::Leak, 0.35),
-            (Cause::Evaluation, 0.15),
-        ],
-        _ => &[
-            (Cause::Leak, 0.5),
-            (Cause::Schedule, 0.25),
-            (Cause::Evaluation, 0.1),
-        ],
-    };
-    Reading::new(reason, shares)
+    if let Some(found) = expected.recognized {
+        return in_excess(step, expected, &found);
+    }
+    Reading::new(reason, shares_of_the_unexplained(step))
 }
 
 /// The scenario fits, and the run needed no more than predicted.
@@ -173,7 +380,7 @@ fn fits(step: Option<u64>, expected: PredictedUsage, usable: Bytes) -> Reading {
 }
 
 /// The scenario's evaluation or save at this step. Steps are counted from 0, intervals from 1.
-fn event(step: Option<u64>, expected: PredictedUsage) -> Option<(&'static str, Cause)> {
+pub(super) fn event(step: Option<u64>, expected: PredictedUsage) -> Option<(&'static str, Cause)> {
     let comes = |every: u64| every > 0 && step.is_some_and(|step| (step + 1).is_multiple_of(every));
     if comes(expected.eval_every) {
         return Some(("evaluation", Cause::Evaluation));

@@ -1,26 +1,30 @@
 //! What the program was doing when the error occurred, from its traceback and logs.
 
-use super::Reading;
-use crate::doctor::signs::Activity;
-use crate::doctor::{Cause, Failure, Findings, Source};
+use super::{Reading, scenario};
+use crate::doctor::activity::Activity;
+use crate::doctor::{Cause, Failure, Findings, PredictedUsage, Signs, Source};
 use headroom_base::units::Bytes;
 use headroom_catalog as catalog;
 
-pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
+pub(super) fn read(
+    failure: &Failure,
+    findings: &Findings,
+    expected: Option<PredictedUsage>,
+) -> Option<Reading> {
     let signs = &findings.signs;
     if findings.moment.no_batch_fits {
         return Some(Reading::new(
             "A batch-size finder tried every size down to one sample, and none fit.",
-            &[(Cause::Capacity, 0.8), (Cause::OtherProcess, 0.1)],
+            &[(Cause::Capacity, 0.85), (Cause::OtherProcess, 0.1)],
         ));
     }
     if signs.growing && findings.log.is_none() {
         return Some(Reading::new(
             "The text says that memory grew while the program ran.",
             &[
-                (Cause::Leak, 0.65),
-                (Cause::Outlier, 0.15),
-                (Cause::Evaluation, 0.08),
+                (Cause::Leak, 0.75),
+                (Cause::Outlier, 0.1),
+                (Cause::Evaluation, 0.06),
             ],
         ));
     }
@@ -59,8 +63,11 @@ pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
                 ],
             ));
         }
-        let evaluates = signs.activity() == Some(Activity::Evaluation);
-        let (attention, evaluation) = if evaluates { (0.3, 0.45) } else { (0.55, 0.12) };
+        let scheduled =
+            expected.and_then(|expected| scenario::event(findings.moment.step, expected));
+        let evaluates = signs.activity() == Some(Activity::Evaluation)
+            || scheduled.is_some_and(|(_, cause)| cause == Cause::Evaluation);
+        let (attention, evaluation) = if evaluates { (0.2, 0.6) } else { (0.6, 0.12) };
         return Some(Reading::new(
             format!(
                 "One request of {tried} exceeds the whole GPU: a tensor quadratic in the sequence length or in the \
@@ -74,27 +81,110 @@ pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
         ));
     }
     let activity = signs.activity()?;
-    let (reason, cause) = match activity {
+    let (reason, shares) = of_activity(activity, failure, findings);
+    Some(Reading::new(reason, &shares))
+}
+
+/// What the program was doing, and the causes that this makes likely.
+fn of_activity(
+    activity: Activity,
+    failure: &Failure,
+    findings: &Findings,
+) -> (&'static str, Vec<(Cause, f64)>) {
+    let signs = &findings.signs;
+    // A traceback ends at the failure; a keyword may be older.
+    let sure = if signs.traced { 0.92 } else { 0.86 };
+    match activity {
         Activity::Evaluation => (
             "It happened during an evaluation or a generation, not in a training step.",
-            Cause::Evaluation,
+            with_others(Cause::Evaluation, sure, signs),
         ),
         Activity::Checkpoint => (
             "It happened while a checkpoint was written or read.",
-            Cause::Checkpoint,
+            with_others(Cause::Checkpoint, sure, signs),
         ),
         Activity::OptimizerStep => (
             "It happened in the optimizer, which allocates its states in the first step.",
-            Cause::OptimizerStep,
+            with_others(Cause::OptimizerStep, sure, signs),
         ),
-    };
-    let mut shares = vec![(cause, 0.78)];
-    let others = signs.activities.iter().skip(1).map(|other| match other {
-        Activity::Evaluation => Cause::Evaluation,
-        Activity::Checkpoint => Cause::Checkpoint,
-        Activity::OptimizerStep => Cause::OptimizerStep,
-    });
+        Activity::Logits => (
+            "It happened in the logits or their loss: batch × length × vocabulary numbers, of which the loss keeps several \
+             copies, mostly in 4 bytes.",
+            vec![
+                (Cause::Logits, 0.62),
+                (Cause::Capacity, 0.2),
+                (Cause::Outlier, 0.12),
+            ],
+        ),
+        Activity::Boxes => (
+            "It happened where all boxes of an image are compared with all anchors: an image with many boxes needs far more \
+             than the others.",
+            vec![
+                (Cause::Outlier, 0.65),
+                (Cause::Capacity, 0.22),
+                (Cause::Leak, 0.05),
+            ],
+        ),
+        Activity::Attention if is_large(failure) => (
+            "It happened where queries are multiplied with keys: a tensor quadratic in the sequence length or in the pixels.",
+            vec![
+                (Cause::Attention, 0.6),
+                (Cause::Capacity, 0.2),
+                (Cause::Outlier, 0.12),
+            ],
+        ),
+        Activity::Attention => (
+            "It happened in attention, with a request that is a small part of the GPU: the GPU was full before.",
+            vec![
+                (Cause::Capacity, 0.6),
+                (Cause::Attention, 0.15),
+                (Cause::Outlier, 0.12),
+            ],
+        ),
+        Activity::Loading if failure.tried.is_none() && !signs.traced => (
+            "It happened while a model was loaded, and the error has no numbers: the model is too large, or all ranks use one \
+             GPU.",
+            vec![
+                (Cause::WrongDevice, 0.42),
+                (Cause::Capacity, 0.38),
+                (Cause::Checkpoint, 0.1),
+            ],
+        ),
+        Activity::Loading | Activity::Training => (
+            "It happened while a model was built or its weights were loaded: they alone fill the GPU, or all ranks use one.",
+            vec![
+                (Cause::Capacity, 0.55),
+                (Cause::WrongDevice, 0.2),
+                (Cause::OtherProcess, 0.1),
+            ],
+        ),
+    }
+}
+
+/// Whether the request is a noticeable part of the GPU; without numbers it may be.
+fn is_large(failure: &Failure) -> bool {
+    const NOTICEABLE: f64 = 0.08;
+    match (failure.tried, failure.total) {
+        (Some(tried), Some(total)) => tried > total.scale(NOTICEABLE),
+        _ => true,
+    }
+}
+
+/// The cause of an activity, then those of the others that the text names.
+fn with_others(cause: Cause, sure: f64, signs: &Signs) -> Vec<(Cause, f64)> {
+    let mut shares = vec![(cause, sure)];
+    let others = signs
+        .activities
+        .iter()
+        .skip(1)
+        .filter_map(|other| match other {
+            Activity::Evaluation => Some(Cause::Evaluation),
+            Activity::Checkpoint => Some(Cause::Checkpoint),
+            Activity::OptimizerStep => Some(Cause::OptimizerStep),
+            Activity::Logits => Some(Cause::Logits),
+            _ => None,
+        });
     let others = others.chain([Cause::Capacity, Cause::WrongDevice, Cause::Unknown]);
-    shares.extend(others.zip([0.1, 0.05, 0.03]));
-    Some(Reading::new(reason, &shares))
+    shares.extend(others.zip([0.04, 0.02, 0.01]));
+    shares
 }

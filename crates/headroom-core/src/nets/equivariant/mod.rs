@@ -6,7 +6,7 @@ mod message;
 mod norm;
 mod product;
 
-use super::{Build, Cx, ModelError, Net, Output, Sizes};
+use super::{Build, Cx, ModelError, Net, Output, Region, Sizes};
 use crate::nets::error::at_most;
 use crate::nets::vision::index_name;
 use crate::tape::{DType, Tensor};
@@ -122,21 +122,13 @@ impl Net for Pocket {
         let [triples, quads] = [edges(triples, triple), edges(quads, quad)];
         let pairs = edges(pairs, pair);
         let mut hidden = cx.module("input_embedding", |cx| self.embedding(cx, x));
-        let layer = |self_connection| Layer {
-            hidden: &self.hidden,
-            harmonics: &self.harmonics,
-            basis: self.basis,
-            radial: self.radial,
-            norm: self.norm,
-            self_connection,
-        };
         let paths = |name| Paths {
             name,
             hidden: &self.hidden,
         };
         for i in 0..self.layers as usize {
             let mut new = cx.list_item("bonded_mp_layers", i, |cx| {
-                layer(true).forward(cx, &hidden, pos, &bonds)
+                self.message_layer(cx, i, true, &hidden, pos, &bonds)
             });
             for (name, mlp, weight, hops) in [
                 ("angle_mp_layers", "angle_mlp", "angle_weight", &triples),
@@ -154,7 +146,7 @@ impl Net for Pocket {
             }
             if pairs.count > 0 {
                 let message = cx.list_item("nonbonded_mp_layers", i, |cx| {
-                    layer(false).forward(cx, &hidden, pos, &pairs)
+                    self.message_layer(cx, i, false, &hidden, pos, &pairs)
                 });
                 new = add_weighted(cx, "nonbonded_weight", &new, &message);
             }
@@ -183,6 +175,41 @@ fn add_weighted(cx: &Cx, weight: &'static str, new: &Tensor, message: &Tensor) -
 }
 
 impl Pocket {
+    /// One layer of messages along edges, which a run can compute again in backward.
+    fn message_layer(
+        &self,
+        cx: &Cx,
+        index: usize,
+        self_connection: bool,
+        hidden: &Tensor,
+        pos: &Tensor,
+        edges: &Edges,
+    ) -> Tensor {
+        let this = self.clone();
+        let body = move |cx: &Cx, inputs: Vec<Tensor>| {
+            let [hidden, pos, index, attributes] = &inputs[..] else {
+                return inputs;
+            };
+            let layer = Layer {
+                hidden: &this.hidden,
+                harmonics: &this.harmonics,
+                basis: this.basis,
+                radial: this.radial,
+                norm: this.norm,
+                self_connection,
+            };
+            let edges = Edges {
+                index: index.clone(),
+                attributes: attributes.clone(),
+                count: index.size(1),
+            };
+            vec![layer.forward(cx, hidden, pos, &edges)]
+        };
+        let inputs = [hidden, pos, &edges.index, &edges.attributes].map(Tensor::clone);
+        let outputs = cx.block(Region::Layer(index), inputs.to_vec(), body);
+        outputs.into_iter().next().unwrap_or_else(|| hidden.clone())
+    }
+
     /// `AMBERFeatureEmbedding`: atom type, residue, charge and number to scalars, then to all irreps.
     fn embedding(&self, cx: &Cx, x: &Tensor) -> Tensor {
         let rows = x.size(0);
