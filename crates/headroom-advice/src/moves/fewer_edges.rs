@@ -19,8 +19,8 @@ pub const MOVE: Move = Move {
     code: "max_edges",
     apply: |run| {
         if run.data.distribution == Distribution::Varying && edges(&Case::of(run)).is_some() {
-            // Beyond the 95th percentile batches hold fewer graphs.
-            let most = frequent(run)?;
+            // Beyond the 95th percentile batches hold fewer graphs; the largest graph still has one of its own.
+            let most = frequent(run)?.max(run.data.max);
             let looser = run.data.batch_max == 0 || run.data.batch_max > most;
             return looser.then(|| with(run, |changed| changed.data.batch_max = most));
         }

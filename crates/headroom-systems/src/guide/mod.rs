@@ -245,7 +245,7 @@ mod tests {
         check("dreams", "rnwnwwnnwnrnrwpwrnwnxxpwx");
         check("gsa-512m", "wrwwpprwrwrwwrwwrnwnnrxxrxwwpr");
         check("rna-3e-ffi", "wrwnnnnxxrwrrnrwrpwn");
-        check("prs-med", "wwrrxwxwwwrwrrxwxrwrrwwwwwrrwxxnrwwpwww");
-        check("peptrm", "pwwwwwwwppprxrxxxrrwwrrxwrxwr");
+        check("prs-med", "wwrrxwxwwwrwrrxwxrwrrwwwwwrrwxxnwwwpwww");
+        check("peptrm", "pwwwwwrwppprxrxxxrrwwrpxwrxwr");
     }
 }

@@ -151,8 +151,8 @@ mod tests {
              --nnodes=1 train_prs_med.py --data_root \"$DATA_ROOT\" --batch_size 2 --gradient_accumulation_steps 4 \\\n \
              --gradient_checkpointing --use_amp --compile_model --num_workers 8",
             "prs-med",
-            "gpus=4 mb=2 ckpt=layers accum=4 workers=8",
-            &["--compile_model"],
+            "gpus=4 mb=2 ckpt=layers compile=model compile_mode=reduce-overhead accum=4 workers=8",
+            &[],
             1,
         );
         check(

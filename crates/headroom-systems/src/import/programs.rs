@@ -164,7 +164,7 @@ const DREAMS: &[(&str, FlagTarget)] = &[
     ("--dataset_pth", NoEffect),
     ("--dformat", NoEffect),
     ("--model", NoEffect),
-    ("--lr", NoEffect),
+    ("--lr", Setting("training.learning_rate")),
     ("--prec_intens", NoEffect),
     ("--log_every_n_steps", NoEffect),
     ("--head_depth", NoEffect),
@@ -225,8 +225,12 @@ const RNA: &[(&str, FlagTarget)] = &[
     ("--graph_dir", NoEffect),
     ("--embeddings_path", NoEffect),
     ("--splits_file", NoEffect),
-    ("--num_epochs", NoEffect),
-    ("--lr", NoEffect),
+    ("--num_epochs", Setting("runtime.epochs")),
+    ("--lr", Setting("training.learning_rate")),
+    (
+        "--recompute_layers",
+        SetTo("training.checkpointing", "layers"),
+    ),
     ("--weight_decay", NoEffect),
     ("--save_every", NoEffect),
     ("--output_dir", NoEffect),
@@ -269,8 +273,15 @@ const PRS_MED: &[(&str, FlagTarget)] = &[
         }),
     ),
     ("--data_root", NoEffect),
-    ("--learning_rate", NoEffect),
-    ("--num_epochs", NoEffect),
+    ("--learning_rate", Setting("training.learning_rate")),
+    ("--num_epochs", Setting("runtime.epochs")),
+    (
+        "--compile_model",
+        Apply(|run, _| {
+            run.set("training.compile", "model");
+            run.set("training.compile_mode", "reduce-overhead");
+        }),
+    ),
     ("--checkpoint_dir", NoEffect),
     ("--tinysam_checkpoint", NoEffect),
     ("--lora_alpha", NoEffect),

@@ -102,6 +102,9 @@ fn gsa(document: &Document) -> Imported {
     for (key, size) in SIZES {
         size_of(&mut take, &format!("model.{key}"), size);
     }
+    if take.switch("model.tie_word_embeddings") == Some(true) {
+        take.size("tied", 1);
+    }
     for section in ["model.gsa.", "gsa."] {
         for (key, size) in GATES {
             size_of(&mut take, &format!("{section}{key}"), size);
@@ -119,6 +122,11 @@ fn gsa(document: &Document) -> Imported {
         take.copy(&at("max_seq_len"), "data.sequence");
         take.checkpointing(&at("gradient_checkpointing"));
         take.clip(&at("grad_clip"));
+        take.copy(&at("learning_rate"), "training.learning_rate");
+        take.copy(&at("max_steps"), "runtime.max_steps");
+        if take.switch(&at("no_sync")) == Some(true) {
+            take.set("parallel.sync_each", "off");
+        }
         // The trainer reads it here, not under `logging`.
         take.copy(&at("save_interval"), "runtime.save_every");
         if let Some(name) = take.text(&at("precision")) {
@@ -195,15 +203,21 @@ fn peptrm(document: &Document) -> Imported {
         let every = u64::try_from(*every).unwrap_or_default() / accumulation;
         take.set("runtime.save_every", &every.to_string());
     }
+    if let Some(Document::Int(steps)) = take.value("training.max_steps") {
+        // Of these, too.
+        let updates = u64::try_from(*steps).unwrap_or_default() / accumulation;
+        take.set("runtime.max_steps", &updates.to_string());
+    }
+    take.copy("training.learning_rate", "training.learning_rate");
+    let mode = take.text("training.compile_mode");
     if take.switch("training.use_compile") == Some(true) {
-        take.mark_unused("training.use_compile");
-    } else {
-        take.text("training.compile_mode");
+        take.set("training.compile", "model");
+        if mode == Some("reduce-overhead") {
+            take.set("training.compile_mode", "reduce-overhead");
+        }
     }
     take.finish(&[
-        "training.learning_rate",
         "training.weight_decay",
-        "training.max_steps",
         "training.warmup_steps",
         "training.ce_weight",
         "training.spectrum_weight",
@@ -217,6 +231,7 @@ fn peptrm(document: &Document) -> Imported {
         "training.device",
         "training.ms2pip_model",
         "training.rendered_spectra",
+        "training.count_updates",
         "data",
         "real_data_validation",
         "curriculum",
@@ -313,8 +328,29 @@ mod tests {
                 ("accum", "1"),
                 ("dims", "latent_steps=4,peaks=80"),
                 ("save_every", "5000"),
+                ("compile", "model"),
+                ("compile_mode", "reduce-overhead"),
             ],
-            &["training.use_compile", "training.compile_mode"],
+            &[],
+        );
+        check(
+            "model: {num_latent_steps: 6}\ntraining: {batch_size: 48, gradient_accumulation_steps: 2, max_steps: 60000, learning_rate: 0.0003}",
+            &[
+                ("mb", "48"),
+                ("accum", "2"),
+                ("max_steps", "30000"),
+                ("lr", "0.0003"),
+            ],
+            &[],
+        );
+        check(
+            "micro_batch_size: 2\nmax_seq_len: 1024\nmax_steps: 5000\nlearning_rate: 0.0006\nno_sync: true\n",
+            &[
+                ("max_steps", "5000"),
+                ("lr", "0.0006"),
+                ("sync_each", "off"),
+            ],
+            &[],
         );
     }
 }

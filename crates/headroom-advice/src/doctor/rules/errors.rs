@@ -134,7 +134,7 @@ fn despite_free_memory(failure: &Failure) -> Option<Reading> {
                 "The GPU had {free} free for a request of {tried}, and the error names no limit: the driver failed for \
                  another reason, or another process has since freed memory."
             ),
-            &[(Cause::Unknown, 0.55), (Cause::LibraryBug, 0.2), (Cause::OtherProcess, 0.15)],
+            &[(Cause::Unknown, 0.65), (Cause::LibraryBug, 0.2), (Cause::OtherProcess, 0.15)],
         )
     })
 }

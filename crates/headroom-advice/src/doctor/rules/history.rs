@@ -50,7 +50,7 @@ pub(super) fn read(failure: &Failure, findings: &Findings, log: &Log) -> Option<
     let apart = whole.max(room) - whole.min(room);
     if apart <= room.scale(CLOSE) && needed <= whole.scale(1.0 + KNOWN_SIZE) {
         let over = whole > room;
-        let (too_much, holes) = if over { (0.6, 0.3) } else { (0.3, 0.6) };
+        let (too_much, holes) = if over { (0.72, 0.2) } else { (0.2, 0.72) };
         let cause = if largest {
             Cause::Outlier
         } else {

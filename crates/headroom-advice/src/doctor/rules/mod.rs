@@ -46,6 +46,7 @@ pub(super) fn rank(findings: &Findings, expected: Option<PredictedUsage>) -> Ran
         .or_else(|| ranks::read(failure, findings))
         .or_else(|| neighbours::read(failure, findings, expected))
         .or_else(|| history::read(failure, findings, log?))
+        .or_else(|| scenario::grown(findings, expected?))
         .or_else(|| words::read(failure, findings, expected))
         .or_else(|| repeats::read(findings))
         .or_else(|| scenario::read(failure, findings, expected?))

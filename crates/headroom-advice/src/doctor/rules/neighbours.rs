@@ -44,8 +44,8 @@ fn on_mps(failure: &Failure) -> Reading {
                 "{others} of the {total} that Metal allows is used by something other than this process's tensors."
             ),
             &[
-                (Cause::OtherProcess, 0.6),
-                (Cause::Capacity, 0.25),
+                (Cause::OtherProcess, 0.7),
+                (Cause::Capacity, 0.2),
                 (Cause::Unknown, 0.1),
             ],
         );
@@ -184,7 +184,7 @@ fn wrong_card(failure: &Failure, findings: &Findings) -> Option<Reading> {
                 "{used} is in use on GPU {device}, mostly not by this program, while GPU {} is nearly empty.",
                 empty.index
             ),
-            &[(Cause::WrongDevice, 0.55), (Cause::OtherProcess, 0.35)],
+            &[(Cause::WrongDevice, 0.65), (Cause::OtherProcess, 0.3)],
         ),
         None if failure.allocated.is_some() => Reading::new(
             format!("{used} is in use on GPU {device}, mostly not by this program."),

@@ -83,7 +83,7 @@ fn at_the_start(failure: &Failure, findings: &Findings, tried: Bytes, total: Byt
         ),
         (None, Some(reserved)) => (
             format!("This process held {reserved} of {total}, and {tried} more did not fit."),
-            0.5,
+            0.56,
         ),
         (None, None) => (
             format!("A request of {tried} did not fit on a GPU of {total}."),
@@ -91,7 +91,7 @@ fn at_the_start(failure: &Failure, findings: &Findings, tried: Bytes, total: Byt
         ),
     };
     let sure = if findings.signs.in_training() {
-        sure.max(0.6)
+        sure.max(0.7)
     } else {
         sure
     };

@@ -1,7 +1,9 @@
 //! Compares the failure with the scenario's prediction.
 
 use super::Reading;
-use crate::doctor::{Cause, Failure, Findings, PredictedUsage, Recognized, StageImbalance};
+use crate::doctor::{
+    Cause, Failure, Findings, MemoryLines, PredictedUsage, Recognized, StageImbalance, Trend,
+};
 use headroom_base::units::Bytes;
 
 /// The tolerance of a prediction.
@@ -11,9 +13,6 @@ pub(super) fn read(
     findings: &Findings,
     expected: PredictedUsage,
 ) -> Option<Reading> {
-    if let Some(reading) = grown(findings, expected) {
-        return Some(reading);
-    }
     let (usable, needed) = (failure.usable()?, failure.needed()?);
     let peak = expected.peak;
     let others = failure.listed();
@@ -42,16 +41,22 @@ pub(super) fn read(
 }
 
 /// Memory that the scenario says grows with every evaluation, in an epoch in which it is noticeable.
-fn grown(findings: &Findings, expected: PredictedUsage) -> Option<Reading> {
+pub(super) fn grown(findings: &Findings, expected: PredictedUsage) -> Option<Reading> {
     let growing = expected.growth?;
     let full_in = growing.full_in?;
-    let epoch = findings.moment.epoch?;
-    let near = epoch.saturating_mul(2) >= full_in;
-    near.then(|| {
+    let printed = findings.printed.as_ref().and_then(MemoryLines::trend);
+    let grew = matches!(printed, Some(Trend::Growing { .. }));
+    let epoch = findings.moment.epoch;
+    let when = match epoch {
+        Some(epoch) => format!("in epoch {epoch}"),
+        None => "after its printed memory had grown all the time".into(),
+    };
+    let near = epoch.is_some_and(|epoch| epoch.saturating_mul(2) >= full_in);
+    (near || grew).then(|| {
         Reading::new(
             format!(
                 "The scenario's metrics keep {} of each epoch, because nothing resets them, and fill its GPU in epoch \
-                 {full_in}; this run failed in epoch {epoch}.",
+                 {full_in}; this run failed {when}.",
                 growing.per_epoch
             ),
             &[
@@ -90,8 +95,8 @@ fn clean(
                 "{reason}: too close to the {usable} available to this process to tell too large a batch from fragmentation."
             ),
             &[
-                (Cause::Fragmentation, 0.55),
-                (Cause::Outlier, 0.35),
+                (Cause::Fragmentation, 0.62),
+                (Cause::Outlier, 0.3),
                 (Cause::Capacity, 0.06),
             ],
         );
@@ -340,9 +345,9 @@ fn fits(step: Option<u64>, expected: PredictedUsage, usable: Bytes) -> Reading {
                 event.0
             ),
             &[
-                (event.1, 0.55),
-                (Cause::Fragmentation, 0.25),
-                (Cause::Leak, 0.1),
+                (event.1, 0.72),
+                (Cause::Fragmentation, 0.15),
+                (Cause::Leak, 0.06),
             ],
         );
     }

@@ -18,7 +18,10 @@ pub(super) fn read(
             &[(Cause::Capacity, 0.85), (Cause::OtherProcess, 0.1)],
         ));
     }
-    if signs.growing && findings.log.is_none() {
+    let phase = signs.activity().filter(|activity| {
+        signs.traced && matches!(activity, Activity::Evaluation | Activity::Checkpoint)
+    });
+    if signs.growing && findings.log.is_none() && phase.is_none() {
         return Some(Reading::new(
             "The text says that memory grew while the program ran.",
             &[
@@ -153,8 +156,8 @@ fn of_activity(
         Activity::Loading | Activity::Training => (
             "It happened while a model was built or its weights were loaded: they alone fill the GPU, or all ranks use one.",
             vec![
-                (Cause::Capacity, 0.55),
-                (Cause::WrongDevice, 0.2),
+                (Cause::Capacity, 0.62),
+                (Cause::WrongDevice, 0.18),
                 (Cause::OtherProcess, 0.1),
             ],
         ),
