@@ -30,11 +30,14 @@ mod olmo;
 mod open_instruct;
 mod openrlhf;
 mod prime_rl;
+mod onetrainer;
+mod open_clip;
 mod qlora_pipe;
 mod simpletuner;
 mod skyrl;
 #[cfg(test)]
 mod testing;
+mod timm;
 mod tokenizers;
 mod torch_loop;
 mod ultralytics;
@@ -51,6 +54,9 @@ pub const PROGRAMS: &[Program] = &[
     qlora_pipe::PROGRAM,
     simpletuner::PROGRAM,
     ultralytics::PROGRAM,
+    onetrainer::PROGRAM,
+    timm::PROGRAM,
+    open_clip::PROGRAM,
     dinov2::PROGRAM,
     kohya::PROGRAM,
     diffusers::PROGRAM,
