@@ -123,6 +123,7 @@ fn facts(keys: &Keys) -> Facts {
     facts.task = Fact::follows(task, "model.type");
     facts.model = keys
         .text("model.llm.pretrained_model_name_or_path")
+        .or(keys.text("model.model_path"))
         .or(keys.text("llm_name_or_path"))
         .or(keys.text("pretrained_model_name_or_path"));
     facts.micro_batch = keys
@@ -165,7 +166,7 @@ fn facts(keys: &Keys) -> Facts {
     facts.evaluation = Fact::read(validated, "val_dataloader");
     precision(keys, class("optim_wrapper.type").as_deref(), &mut facts);
     adapter(keys, &mut facts);
-    if keys.has("model.visual_encoder") {
+    if keys.has("model.visual_encoder") || kind.starts_with("InternVL") {
         facts
             .not_modelled
             .push("model.visual_encoder: an image encoder beside the model".into());
@@ -184,7 +185,10 @@ fn precision(keys: &Keys, wrapper: Option<&str>, facts: &mut Facts) {
         .or(keys.text("model.llm.dtype"));
     let plain = dtype.and_then(|name| super::diffusion::weights(name));
     let kind = keys.text("model.llm.quantization_config.bnb_4bit_quant_type");
-    facts.weights = if on("load_in_4bit") {
+    let whole = keys.switch("model.quantization_llm").value() == Some(&true);
+    facts.weights = if whole {
+        Fact::read(Weights::Nf4, "model.quantization_llm")
+    } else if on("load_in_4bit") {
         match kind.value().map(String::as_str) {
             Some("nf4") => Fact::read(Weights::Nf4, "quantization_config"),
             _ => Fact::read(Weights::Fp4, "quantization_config"),
@@ -213,7 +217,12 @@ fn precision(keys: &Keys, wrapper: Option<&str>, facts: &mut Facts) {
 }
 
 fn adapter(keys: &Keys, facts: &mut Facts) {
-    if keys.get("model.lora").is_none() {
+    let lora = if keys.get("model.lora").is_some() {
+        "model.lora"
+    } else {
+        "model.llm_lora"
+    };
+    if keys.get(lora).is_none() {
         facts.adapter = Fact::follows(None, "no model.lora");
         let frozen = keys.switch("model.freeze_llm").value() == Some(&true);
         facts.trained = if frozen {
@@ -224,27 +233,27 @@ fn adapter(keys: &Keys, facts: &mut Facts) {
         return;
     }
     let four = facts.weights.value() == Some(&Weights::Nf4);
-    let adapter = if keys.switch("model.lora.use_dora").value() == Some(&true) {
+    let adapter = if keys.switch(&format!("{lora}.use_dora")).value() == Some(&true) {
         Adapter::Dora
     } else if four {
         Adapter::Qlora
     } else {
         Adapter::Lora
     };
-    facts.adapter = Fact::read(Some(adapter), "model.lora");
+    facts.adapter = Fact::read(Some(adapter), lora);
     // `LoraConfig.r` of PEFT.
     facts.rank = keys
-        .whole("model.lora.r")
+        .whole(&format!("{lora}.r"))
         .or_default(8, "PEFT's LoraConfig");
     facts.targets = keys
-        .list("model.lora.target_modules")
+        .list(&format!("{lora}.target_modules"))
         .or_default(vec!["all-linear".into()], DEFAULT);
     facts.base_dtype = facts.weights.clone();
-    facts.trained = match keys.list("model.lora.modules_to_save").value() {
+    facts.trained = match keys.list(&format!("{lora}.modules_to_save")).value() {
         Some(modules) if !modules.is_empty() => Fact::read(
             Trained::AdaptersAnd(modules.clone()),
-            "model.lora.modules_to_save",
+            &format!("{lora}.modules_to_save"),
         ),
-        _ => Fact::read(Trained::Adapters, "model.lora"),
+        _ => Fact::read(Trained::Adapters, lora),
     };
 }

@@ -380,6 +380,12 @@ fn precision(source: &Source, flags: &Keys, known: Option<&Script>, facts: &mut 
     if known.is_none() && facts.adapter.value() == Some(&None) {
         return;
     }
+    if known.is_some_and(|script| script.name == "train_dreambooth_lora_flux_miniature") {
+        facts.weights = Fact::default_of(Weights::Nf4, "the script's BitsAndBytesConfig");
+        facts.base_dtype = facts.weights.clone();
+        facts.adapter = Fact::default_of(Some(Adapter::Qlora), "the script's BitsAndBytesConfig");
+        return;
+    }
     facts.weights = if full {
         facts.base_dtype = short;
         Fact::default_of(Weights::Fp32, DEFAULT)

@@ -123,9 +123,15 @@ pub const SCRIPTS: &[Script] = &[
     lora("train_text_to_image_lora", 512, 16),
     lora("train_text_to_image_lora_sdxl", 1024, 16),
     flax(unet("train_text_to_image_flax", 512, 16)),
-    unet("train_text_to_image_decoder", 512, 1),
+    Script {
+        model: Some("kandinsky-community/kandinsky-2-2-decoder"),
+        ..unet("train_text_to_image_decoder", 512, 1)
+    },
     of("train_text_to_image_prior", Kind::Full("prior"), 512, 1),
-    lora("train_text_to_image_lora_decoder", 512, 1),
+    Script {
+        model: Some("kandinsky-community/kandinsky-2-2-decoder"),
+        ..lora("train_text_to_image_lora_decoder", 512, 1)
+    },
     lora("train_text_to_image_lora_prior", 512, 1),
     unet("train_dreambooth", 512, 4),
     Script {
@@ -226,6 +232,9 @@ pub const SCRIPTS: &[Script] = &[
     unet("train_dreambooth_inpaint", 512, 4),
     lora("train_dreambooth_inpaint_lora", 512, 4),
     unet("train_multi_subject_dreambooth", 512, 4),
+    unet("train_multi_subject_dreambooth_inpaint", 512, 4),
+    unet("train_dreambooth_colossalai", 512, 4),
+    lora("train_control_lora_cogview4", 1024, 4),
     unet("train_multi_subject_dreambooth_inpainting", 512, 4),
     ranked(16, lora("train_realfill", 512, 4)),
     of(

@@ -15,6 +15,7 @@ use crate::documents;
 use crate::fact::Fact;
 use crate::facts::Facts;
 use crate::keys::Keys;
+use crate::names;
 use crate::outcome::is_placeholder;
 use crate::program::{Form, Program, Source};
 use crate::words::{
@@ -265,6 +266,16 @@ fn model(keys: &Keys, script: Script) -> Fact<String> {
             let name = if id { value.clone() } else { last };
             if is_placeholder(&value) && is_placeholder(&name) || !name.is_ascii() {
                 return Fact::Unknown(format!("`{value}` stands for a name"));
+            }
+            // The script builds Stable Diffusion 1 for any file, and 2 for `--v2`.
+            let file = !id && script.unet && script.common;
+            if file && names::named(&name).catalogue.is_none() {
+                let second = keys.switch("v2").value() == Some(&true);
+                let (network, why) = match second {
+                    true => ("stabilityai/stable-diffusion-2-1", "v2"),
+                    false => ("stable-diffusion-v1-5/stable-diffusion-v1-5", "no --v2"),
+                };
+                return Fact::follows(network.into(), format!("{why}, and the file {name}"));
             }
             Fact::Known {
                 value: name,

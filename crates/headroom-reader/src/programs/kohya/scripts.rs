@@ -171,6 +171,17 @@ const SCRIPTS: &[Script] = &[
         kind: Kind::Full,
         ..musubi("qwen_image_train", "Qwen/Qwen-Image", false)
     },
+    musubi("hidream_o1_train_network", "HiDream-ai/HiDream-O1", false),
+    Script {
+        kind: Kind::Full,
+        ..musubi("hidream_o1_train", "HiDream-ai/HiDream-O1", false)
+    },
+    musubi("ideogram4_train_network", "ideogram-ai/ideogram-4", false),
+    musubi("krea2_train_network", "krea/Krea-2-Raw", false),
+    Script {
+        sized: Some(FLUX_2),
+        ..musubi("flux_2_train_network_self_flow", "", false)
+    },
     musubi("zimage_train_network", "Tongyi-MAI/Z-Image", false),
     Script {
         kind: Kind::Full,

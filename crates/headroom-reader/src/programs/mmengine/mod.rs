@@ -34,8 +34,15 @@ fn read(source: &Source) -> Option<Facts> {
                 .calls
                 .iter()
                 .any(|call| call.path.ends_with("Trainer"));
-            (chained || own && config.keys.has("model") && !scripted)
-                .then(|| facts(&config, source.name, &Keys::default()))
+            if !chained && (!own || !config.keys.has("model") || scripted) {
+                return None;
+            }
+            if tests_only(&config) {
+                return Some(Facts::refuse(
+                    "the configuration tests a model, and trains none",
+                ));
+            }
+            Some(facts(&config, source.name, &Keys::default()))
         }
         Form::Command { launch, flags } => {
             let words: Vec<&str> = launch
@@ -73,6 +80,18 @@ fn read(source: &Source) -> Option<Facts> {
         }
         Form::Document(_) => None,
     }
+}
+
+/// Nothing says how to train: neither the file nor a base that may.
+fn tests_only(config: &Config) -> bool {
+    let trains = ["train_dataloader", "optim_wrapper", "train_cfg"];
+    let tests = ["test_dataloader", "test_cfg", "test_evaluator"];
+    let has = |keys: &[&str]| keys.iter().any(|key| config.keys.get(key).is_some());
+    let open = config
+        .missing
+        .iter()
+        .any(|base| !base.contains("default_runtime") && !base.contains("/models/"));
+    has(&tests) && !has(&trains) && !open
 }
 
 fn facts(config: &Config, file: &str, flags: &Keys) -> Facts {
@@ -223,7 +242,20 @@ fn model(keys: &Keys, said: &[Said]) -> Fact<String> {
         }
         _ => own,
     };
-    own.or(first(said, |said| said.model.clone()))
+    let named = first(said, |said| said.model.clone());
+    // The base's network at another depth.
+    let named = match depth {
+        Some(depth) if own.is_unsaid() => named.map(|name| {
+            let end = name.trim_end_matches(|c: char| c.is_ascii_digit());
+            if end.len() < name.len() {
+                format!("{end}{depth}")
+            } else {
+                name
+            }
+        }),
+        _ => named,
+    };
+    own.or(named)
 }
 
 /// The size that the last of the steps of the data's pipeline leaves.
