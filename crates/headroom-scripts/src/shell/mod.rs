@@ -71,6 +71,18 @@ pub fn evaluate(text: &str, beside: &dyn Beside) -> Script {
         return shell.out;
     };
     shell.list(&parse::parse(&text, 0));
+    finish(shell)
+}
+
+/// Evaluates one command whose words are known apart, such as a manifest's `command` and `args`.
+pub fn evaluate_words(words: &[String], beside: &dyn Beside) -> Script {
+    let mut shell = state::Shell::new(beside, FUEL);
+    let words: Vec<value::Value> = words.iter().map(value::Value::text).collect();
+    shell.command(&[], &words);
+    finish(shell)
+}
+
+fn finish(shell: state::Shell) -> Script {
     let mut script = shell.out;
     for (name, variable) in shell.variables.iter() {
         let value = value::Value::joined(&variable.values(), " ");

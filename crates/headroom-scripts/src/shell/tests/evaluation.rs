@@ -1,4 +1,4 @@
-use crate::shell::{Command, evaluate};
+use crate::shell::{Command, evaluate, evaluate_words};
 use crate::{Alone, File};
 
 /// A command's words between bars; a word that depends on what was not given is followed by that in parentheses.
@@ -449,4 +449,21 @@ fn directives() {
         .collect();
     assert_eq!(pairs, ["nodes=2", "gres=gpu:a100:4", "n=8", "p=gpu"]);
     check(script, &["run|2|4|8"]);
+}
+
+#[test]
+fn words_that_are_apart() {
+    #[track_caller]
+    fn check(words: &[&str], commands: &[&str]) {
+        let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+        let found = evaluate_words(&words, &Alone);
+        let found: Vec<String> = found.commands.iter().map(written).collect();
+        assert_eq!(found, commands, "{words:?}");
+    }
+    check(&["run", "--a b", "$X"], &["run|--a b|$X"]);
+    check(
+        &["/bin/bash", "-c", "export N=2; run $N && run b"],
+        &["run|2", "run|b"],
+    );
+    check(&["sh", "-lc", "run a"], &["run|a"]);
 }
