@@ -288,7 +288,6 @@ fn effects(keys: &[String]) -> Vec<String> {
 /// the few settings that only the whole of a file decides.
 fn merged(exact: Imported, facts: Facts) -> Brought {
     const BY_FACTS: &[&str] = &[
-        "stack.trainer",
         "task.objective",
         "hardware.gpus",
         "hardware.nodes",
