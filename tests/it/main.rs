@@ -6,6 +6,7 @@ mod catalog;
 mod checkpointing;
 mod cli;
 mod docs;
+mod doors;
 mod exports;
 mod hardening;
 mod imports;
