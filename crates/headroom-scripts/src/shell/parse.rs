@@ -6,7 +6,7 @@ use std::rc::Rc;
 /// How deep constructs may stand in each other; deeper ones are plain text.
 const DEPTH: u32 = 24;
 /// Words that are read of a text; no script has so many.
-const WORDS: u32 = 60_000;
+const WORDS: u32 = 40_000;
 
 pub(super) fn parse(text: &str, depth: u32) -> List {
     let mut parser = Parser {
