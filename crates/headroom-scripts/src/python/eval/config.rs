@@ -3,14 +3,13 @@
 use headroom_base::document::{Document, json, toml, yaml};
 
 use super::Machine;
-use super::operate::joined;
 use super::value::{Args, Id, Name, V};
 
 /// Longest document, in bytes.
 const LONGEST_DOCUMENT: usize = 1 << 16;
 
 /// Nesting of documents and of merges.
-const DEEPEST: usize = 24;
+pub const DEEPEST: usize = 24;
 
 /// What a document is written in.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +44,7 @@ impl Machine<'_> {
         }
     }
 
-    fn omega(&mut self, name: &str, args: &Args) -> Option<V> {
+    pub(super) fn omega(&mut self, name: &str, args: &Args) -> Option<V> {
         let first = args.plain.first().cloned();
         Some(match name {
             "create" | "structured" | "to_container" | "to_object" => match first {
@@ -105,14 +104,14 @@ impl Machine<'_> {
         })
     }
 
-    fn set_root(&mut self, value: &V) {
+    pub(super) fn set_root(&mut self, value: &V) {
         if let V::Dict(id) = value {
             self.root = Some(*id);
         }
     }
 
     /// A file's document.
-    fn load(&mut self, from: &V) -> V {
+    pub(super) fn load(&mut self, from: &V) -> V {
         match from {
             V::File(path) | V::Text(path) => {
                 let path = path.to_string();
@@ -165,7 +164,7 @@ impl Machine<'_> {
         }
     }
 
-    fn of_document(&mut self, document: &Document, depth: usize) -> V {
+    pub(super) fn of_document(&mut self, document: &Document, depth: usize) -> V {
         if depth == 0 || !self.spend(1) {
             return V::unknown("too much to evaluate");
         }
@@ -241,7 +240,7 @@ impl Machine<'_> {
     }
 
     /// `a.b=c` words.
-    fn overrides(&mut self, config: &V, words: &[String]) {
+    pub(super) fn overrides(&mut self, config: &V, words: &[String]) {
         for word in words {
             let Some((key, value)) = word.split_once('=') else {
                 continue;
@@ -252,7 +251,7 @@ impl Machine<'_> {
         }
     }
 
-    fn override_value(&mut self, word: &str) -> V {
+    pub(super) fn override_value(&mut self, word: &str) -> V {
         if super::argparse::stands_for_something(word) && !word.contains("${") {
             return V::unknown(word);
         }
@@ -276,7 +275,7 @@ impl Machine<'_> {
         }
     }
 
-    fn set_path(&mut self, config: &V, path: &str, value: V) {
+    pub(super) fn set_path(&mut self, config: &V, path: &str, value: V) {
         let mut at = config.clone();
         let mut parts = path.split('.').take(DEEPEST).peekable();
         while let Some(part) = parts.next() {
@@ -310,7 +309,7 @@ impl Machine<'_> {
         }
     }
 
-    fn at_path(&mut self, id: Id, path: &str) -> Option<V> {
+    pub(super) fn at_path(&mut self, id: Id, path: &str) -> Option<V> {
         let mut at = V::Dict(id);
         for part in path.split('.').take(DEEPEST) {
             at = match at {
@@ -339,7 +338,7 @@ impl Machine<'_> {
         resolved
     }
 
-    fn interpolated(&mut self, text: &str, root: Id) -> V {
+    pub(super) fn interpolated(&mut self, text: &str, root: Id) -> V {
         let mut made = String::new();
         let mut rest = text;
         while let Some((before, from)) = rest.split_once("${") {
@@ -361,7 +360,7 @@ impl Machine<'_> {
         V::text(made)
     }
 
-    fn interpolation(&mut self, key: &str, root: Id) -> V {
+    pub(super) fn interpolation(&mut self, key: &str, root: Id) -> V {
         if let Some(variable) = key.strip_prefix("oc.env:").or(key.strip_prefix("env:")) {
             return match variable.split_once(',') {
                 Some((_, default)) => V::text(default.trim()),
@@ -371,123 +370,6 @@ impl Machine<'_> {
         match self.at_path(root, key) {
             Some(value) => self.resolved(value),
             None => V::unknown(format!("${{{key}}}")),
-        }
-    }
-
-    /// The configuration that `@hydra.main(config_path, config_name)` gives its function.
-    pub(super) fn hydra(&mut self, args: &Args) -> V {
-        let mut folder = args
-            .text(0, "config_path")
-            .map_or("", |path| path)
-            .to_string();
-        let mut name = args
-            .text(1, "config_name")
-            .map_or("config", |name| name)
-            .to_string();
-        let mut words = Vec::new();
-        let mut given = self.arguments.iter();
-        while let Some(word) = given.next() {
-            match word
-                .split_once('=')
-                .map_or((word.as_str(), None), |(key, value)| (key, Some(value)))
-            {
-                ("--config-path" | "-cp", value) => {
-                    folder = value
-                        .or(given.next().map(String::as_str))
-                        .unwrap_or("")
-                        .to_string();
-                }
-                ("--config-name" | "-cn", value) => {
-                    name = value
-                        .or(given.next().map(String::as_str))
-                        .unwrap_or("")
-                        .to_string();
-                }
-                _ => words.push(word.clone()),
-            }
-        }
-        let name = name.trim_end_matches(".yaml").to_string();
-        let config = self.composed(&folder, &name, &words, 8);
-        if let V::Dict(_) = config {
-            self.overrides(&config, &words);
-        }
-        self.set_root(&config);
-        config
-    }
-
-    /// A file with those of its defaults list; its own values are over them unless `_self_` says otherwise.
-    fn composed(&mut self, folder: &str, name: &str, words: &[String], depth: usize) -> V {
-        let path = joined(folder, &format!("{name}.yaml"));
-        let own = self.config_of(&path);
-        let V::Dict(id) = own else { return own };
-        let Some(V::List(defaults)) = self.entry(id, "defaults") else {
-            return own;
-        };
-        if depth == 0 {
-            return own;
-        }
-        let entries = self.entries(id).to_vec();
-        let without: Vec<(V, V)> = entries
-            .into_iter()
-            .filter(|(key, _)| !matches!(key, V::Text(key) if &**key == "defaults"))
-            .collect();
-        let own = self.dict(without);
-        let mut config = self.dict(Vec::new());
-        let mut self_seen = false;
-        for item in self.items(defaults).to_vec().into_iter().take(50) {
-            match item {
-                V::Text(name) if &*name == "_self_" => {
-                    self_seen = true;
-                    config = self.merged(&config, &own, DEEPEST);
-                }
-                V::Text(name) => {
-                    let inner = self.composed(folder, &name, words, depth - 1);
-                    config = self.merged_known(config, inner);
-                }
-                V::Dict(choice) => {
-                    let entry = self.entries(choice).first().cloned();
-                    let Some((V::Text(group), chosen)) = entry else {
-                        continue;
-                    };
-                    if group.contains("hydra/") {
-                        continue;
-                    }
-                    let group = group
-                        .trim_start_matches("optional ")
-                        .trim_start_matches("override ");
-                    let given = words.iter().rev().find_map(|word| {
-                        let (key, value) = word.split_once('=')?;
-                        (key.trim_start_matches('+') == group).then(|| value.to_string())
-                    });
-                    let chosen = match (given, chosen) {
-                        (Some(given), _) => given,
-                        (None, V::Text(chosen)) => chosen.to_string(),
-                        _ => continue,
-                    };
-                    let (group, package) = group.split_once('@').unwrap_or((group, group));
-                    let inner_folder = joined(folder, group);
-                    let mut inner = self.composed(&inner_folder, &chosen, words, depth - 1);
-                    if package != "_global_" {
-                        let holder = self.dict(Vec::new());
-                        self.set_path(&holder, &package.replace('/', "."), inner);
-                        inner = holder;
-                    }
-                    config = self.merged_known(config, inner);
-                }
-                _ => {}
-            }
-        }
-        if self_seen {
-            config
-        } else {
-            self.merged(&config, &own, DEEPEST)
-        }
-    }
-
-    fn merged_known(&mut self, config: V, inner: V) -> V {
-        match inner {
-            V::Dict(_) => self.merged(&config, &inner, DEEPEST),
-            _ => config,
         }
     }
 
@@ -507,7 +389,7 @@ impl Machine<'_> {
         Some(V::None)
     }
 
-    fn to_document(&mut self, value: &V, depth: usize) -> Option<Document> {
+    pub(super) fn to_document(&mut self, value: &V, depth: usize) -> Option<Document> {
         if depth == 0 || !self.spend(1) {
             return None;
         }
@@ -536,47 +418,5 @@ impl Machine<'_> {
             V::Unknown(reason) => Document::Text(format!("<{reason}>")),
             _ => return None,
         })
-    }
-
-    /// mmengine's `_base_`: names of the base files under the module's own.
-    pub(super) fn merge_bases(&mut self) {
-        let scope = self.global_scope();
-        let named = self
-            .scopes
-            .get(scope)
-            .and_then(|scope| scope.names.get("_base_"))
-            .cloned();
-        let Some(named) = named else { return };
-        let bases = match named {
-            V::Text(_) => vec![named],
-            V::List(id) => self.items(id).to_vec(),
-            _ => return,
-        };
-        let folder = self
-            .modules
-            .get(self.module)
-            .and_then(|module| module.path.rsplit_once('/'))
-            .map_or(String::new(), |(folder, _)| folder.to_string());
-        for base in bases.into_iter().take(20) {
-            let V::Text(path) = base else { continue };
-            let path = joined(&folder, &path).to_string();
-            let Some(at) = self.module_file(&path) else {
-                continue;
-            };
-            for (name, value) in self.public_names(at) {
-                let own = self
-                    .scopes
-                    .get(scope)
-                    .and_then(|scope| scope.names.get(&name))
-                    .cloned();
-                let value = match own {
-                    Some(own) => self.merged(&value, &own, DEEPEST),
-                    None => value,
-                };
-                if &*name != "_base_" {
-                    self.bind_in(scope, &name, value);
-                }
-            }
-        }
     }
 }

@@ -96,7 +96,7 @@ impl Machine<'_> {
         match super::builtin::named(name) {
             Some(builtin) => V::Builtin(builtin),
             // A notebook may have imported it in a cell that is not there.
-            None if super::import::is_known_package(name) => V::Name(name.clone()),
+            None if super::packages::is_known_package(name) => V::Name(name.clone()),
             None => V::unknown(format!("{name} is not defined")),
         }
     }
@@ -352,7 +352,7 @@ impl Machine<'_> {
                     match self.shown(&value) {
                         Some(shown) if text.len() + shown.len() <= LONGEST_TEXT => {
                             self.spend(shown.len() / 8);
-                            text.push_str(&super::operate::formatted(&value, &shown, format));
+                            text.push_str(&super::text::formatted(&value, &shown, format));
                         }
                         Some(_) => unknown = Some(V::unknown("a long text")),
                         None => unknown = unknown.or(Some(unknown_of(&value, expr))),

@@ -4,7 +4,8 @@ use std::rc::Rc;
 
 use super::Machine;
 use super::config::Format;
-use super::operate::{by_name, joined};
+use super::operate::by_name;
+use super::text::joined;
 use super::value::{Args, Name, V};
 
 /// Modules whose calls tell nothing about memory and are not recorded.

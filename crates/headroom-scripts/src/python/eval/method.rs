@@ -1,6 +1,6 @@
 //! Methods of text, lists, dictionaries, files and parsers.
 
-use super::operate::joined;
+use super::text::joined;
 use super::value::{Args, Id, Name, V};
 use super::{Cell, LONGEST_TEXT, Machine};
 
@@ -253,7 +253,7 @@ impl Machine<'_> {
             let shown = value.and_then(|value| Some((value, self.shown(value)?)));
             match shown {
                 Some((value, shown)) if text.len() + shown.len() <= LONGEST_TEXT => {
-                    text.push_str(&super::operate::formatted(value, &shown, format));
+                    text.push_str(&super::text::formatted(value, &shown, format));
                 }
                 _ => {
                     return value.map_or_else(|| V::unknown("a text"), |value| self.why(value));

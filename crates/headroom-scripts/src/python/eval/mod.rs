@@ -2,20 +2,27 @@
 
 mod argparse;
 mod attribute;
+mod branch;
 mod builtin;
 mod call;
 mod class;
 mod command_line;
+mod compose;
 mod config;
 mod convert;
 mod defaults;
 mod entry;
 mod expression;
 mod external;
+mod function_line;
+mod gather;
 mod import;
+mod item;
 mod method;
 mod operate;
+mod packages;
 mod statement;
+mod text;
 mod value;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

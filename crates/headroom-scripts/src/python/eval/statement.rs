@@ -30,7 +30,7 @@ impl Machine<'_> {
         flow
     }
 
-    fn statement(&mut self, statement: &Stmt) -> Flow {
+    pub(super) fn statement(&mut self, statement: &Stmt) -> Flow {
         match statement {
             Stmt::Expr(Expr::Call(callee, args)) => return self.call_statement(callee, args),
             Stmt::Expr(expr) => {
@@ -83,7 +83,7 @@ impl Machine<'_> {
     }
 
     /// A call on its own line, which may end the program.
-    fn call_statement(&mut self, callee: &Expr, args: &[ast::Arg]) -> Flow {
+    pub(super) fn call_statement(&mut self, callee: &Expr, args: &[ast::Arg]) -> Flow {
         let ends = match callee {
             Expr::Name(name) => matches!(&**name, "exit" | "quit"),
             Expr::Attribute(of, name) => {
@@ -99,7 +99,7 @@ impl Machine<'_> {
     }
 
     /// Whether a name such as `exit` is still Python's own.
-    fn lookup_is_plain(&self, callee: &Expr) -> bool {
+    pub(super) fn lookup_is_plain(&self, callee: &Expr) -> bool {
         match callee {
             Expr::Name(name) => self.lookup(name).is_none(),
             _ => true,
@@ -124,7 +124,7 @@ impl Machine<'_> {
         }
     }
 
-    fn unpack(&mut self, targets: &[Expr], value: V) {
+    pub(super) fn unpack(&mut self, targets: &[Expr], value: V) {
         let values = self.parts(&value, targets);
         for (target, value) in targets.iter().zip(values) {
             self.assign(target, value);
@@ -132,7 +132,7 @@ impl Machine<'_> {
     }
 
     /// As many values as there are targets.
-    fn parts(&mut self, value: &V, targets: &[Expr]) -> Vec<V> {
+    pub(super) fn parts(&mut self, value: &V, targets: &[Expr]) -> Vec<V> {
         if let Some(items) = self.elements(value) {
             let star = targets
                 .iter()
@@ -160,7 +160,7 @@ impl Machine<'_> {
     }
 
     /// What `a, b = f(a, b)` gives: the arguments again where a library prepares them, else the object and its parts.
-    fn parts_of_object(&mut self, index: usize, number: usize) -> Vec<V> {
+    pub(super) fn parts_of_object(&mut self, index: usize, number: usize) -> Vec<V> {
         let path = self.out.calls.get(index).map_or("", |call| &call.path);
         let prepares = [
             ".prepare",
@@ -179,7 +179,7 @@ impl Machine<'_> {
         parts
     }
 
-    fn augmented(&mut self, target: &Expr, op: Op, value: &Expr) {
+    pub(super) fn augmented(&mut self, target: &Expr, op: Op, value: &Expr) {
         let old = self.eval(target);
         let value = self.eval(value);
         if let (V::List(id), Op::Add, Some(items)) = (&old, op, self.elements(&value)) {
@@ -194,7 +194,11 @@ impl Machine<'_> {
         self.assign(target, value);
     }
 
-    fn conditional(&mut self, branches: &[(Expr, Vec<Stmt>)], otherwise: &[Stmt]) -> Flow {
+    pub(super) fn conditional(
+        &mut self,
+        branches: &[(Expr, Vec<Stmt>)],
+        otherwise: &[Stmt],
+    ) -> Flow {
         let mut branches = branches;
         while let Some(((test, body), rest)) = branches.split_first() {
             let is_main = is_main_guard(test) && self.module == 0;
@@ -223,172 +227,7 @@ impl Machine<'_> {
         branch(self.block(otherwise))
     }
 
-    /// `isinstance(module, torch.nn.Linear)`.
-    pub(super) fn asks_for_linear(&mut self, test: &Expr) -> bool {
-        match test {
-            Expr::And(items) => items.iter().take(8).any(|item| self.asks_for_linear(item)),
-            Expr::Call(callee, args) => {
-                let Some(class) = args.get(1) else {
-                    return false;
-                };
-                if !matches!(&**callee, Expr::Name(name) if &**name == "isinstance") {
-                    return false;
-                }
-                let class = self.eval(&class.value);
-                let classes = self.elements(&class).unwrap_or_else(|| vec![class]);
-                classes.iter().any(|class| {
-                    let path = self.path_of(class);
-                    path.is_some_and(|path| path.contains("Linear"))
-                })
-            }
-            _ => false,
-        }
-    }
-
-    /// Both ways of a condition that cannot be known.
-    fn either(
-        &mut self,
-        condition: &V,
-        why: &dyn Fn() -> String,
-        then: impl FnOnce(&mut Self) -> Flow,
-        other: impl FnOnce(&mut Self) -> Flow,
-    ) -> Flow {
-        self.conditions.push(self.heap.len());
-        let start = self.changes.len();
-        let first = then(self);
-        let changed = self.undo(start);
-        let second = other(self);
-        let also = self.undo(start);
-        self.conditions.pop();
-        if matches!(first, Flow::Stop) || matches!(second, Flow::Stop) {
-            return Flow::Stop;
-        }
-        let goes = |flow: &Flow| matches!(flow, Flow::Next);
-        match (goes(&first), goes(&second)) {
-            (true, true) => self.merge(condition, why, changed, also),
-            (true, false) => self.redo(changed),
-            (false, _) => self.redo(also),
-        }
-        match (first, second) {
-            (Flow::Return(value), Flow::Return(other)) => {
-                let value = if value.says_nothing() { other } else { value };
-                Flow::Return(value)
-            }
-            (Flow::Return(value), _) | (_, Flow::Return(value)) => {
-                if let Some(frame) = self.frames.last_mut()
-                    && frame.fallback.as_ref().is_none_or(V::says_nothing)
-                {
-                    frame.fallback = Some(value);
-                }
-                Flow::Next
-            }
-            _ => Flow::Next,
-        }
-    }
-
-    /// Takes back assignments since a mark, and returns what they had made.
-    fn undo(&mut self, start: usize) -> Vec<(usize, Name, V, Option<V>)> {
-        let mut made: Vec<(usize, Name, V, Option<V>)> = Vec::new();
-        let changes = self.changes.split_off(start);
-        self.spend(changes.len());
-        for (scope, name, old) in changes.into_iter().rev() {
-            let Some(found) = self.scopes.get_mut(scope) else {
-                continue;
-            };
-            let now = match &old {
-                Some(old) => found.names.insert(name.clone(), old.clone()),
-                None => found.names.remove(&name),
-            };
-            if let Some(now) = now {
-                made.push((scope, name, now, old));
-            }
-        }
-        made.reverse();
-        // Of several assignments to one name the last one made the value, and the first one has what was before.
-        let mut last: Vec<(usize, Name, V, Option<V>)> = Vec::new();
-        let mut places = std::collections::HashMap::new();
-        for (scope, name, now, old) in made {
-            match places.get(&(scope, name.clone())) {
-                Some(&at) => {
-                    if let Some(entry) = last.get_mut(at) {
-                        let entry: &mut (usize, Name, V, Option<V>) = entry;
-                        entry.2 = now;
-                    }
-                }
-                None => {
-                    places.insert((scope, name.clone()), last.len());
-                    last.push((scope, name, now, old));
-                }
-            }
-        }
-        last
-    }
-
-    fn redo(&mut self, changed: Vec<(usize, Name, V, Option<V>)>) {
-        for (scope, name, value, _) in changed {
-            self.bind_in(scope, &name, value);
-        }
-    }
-
-    fn merge(
-        &mut self,
-        condition: &V,
-        why: &dyn Fn() -> String,
-        first: Vec<(usize, Name, V, Option<V>)>,
-        second: Vec<(usize, Name, V, Option<V>)>,
-    ) {
-        if first.is_empty() && second.is_empty() {
-            return;
-        }
-        let mut others: std::collections::HashMap<(usize, Name), V> = second
-            .iter()
-            .map(|(scope, name, value, _)| ((*scope, name.clone()), value.clone()))
-            .collect();
-        let mut assumed = Vec::new();
-        for (scope, name, value, old) in first {
-            let other = others.remove(&(scope, name.clone()));
-            let value = match (other, old) {
-                (Some(other), _) if value.says_nothing() => other,
-                (Some(_), _) => {
-                    assumed.push(name.to_string());
-                    value
-                }
-                (None, Some(old)) if !old.says_nothing() => {
-                    assumed.push(name.to_string());
-                    old
-                }
-                (None, _) => value,
-            };
-            self.bind_in(scope, &name, value);
-        }
-        for (scope, name, value, old) in second {
-            if others.remove(&(scope, name.clone())).is_none() {
-                continue;
-            }
-            let value = match old {
-                Some(old) if !old.says_nothing() => {
-                    assumed.push(name.to_string());
-                    old
-                }
-                _ => value,
-            };
-            self.bind_in(scope, &name, value);
-        }
-        if !assumed.is_empty() {
-            assumed.truncate(8);
-            let reason = match condition {
-                V::Unknown(reason) => format!(" ({reason})"),
-                _ => String::new(),
-            };
-            self.assume(format!(
-                "{} under the condition `{}`{reason}",
-                assumed.join(", "),
-                why()
-            ));
-        }
-    }
-
-    fn while_loop(&mut self, test: &Expr, body: &[Stmt]) -> Flow {
+    pub(super) fn while_loop(&mut self, test: &Expr, body: &[Stmt]) -> Flow {
         let value = self.eval(test);
         if self.truth(&value) == Some(false) {
             return Flow::Next;
@@ -396,7 +235,7 @@ impl Machine<'_> {
         after_loop(self.block(body))
     }
 
-    fn for_loop(&mut self, target: &Expr, of: &Expr, body: &[Stmt]) -> Flow {
+    pub(super) fn for_loop(&mut self, target: &Expr, of: &Expr, body: &[Stmt]) -> Flow {
         let of = self.eval(of);
         let items = self.elements(&of);
         let items = match items {
@@ -419,7 +258,12 @@ impl Machine<'_> {
         Flow::Next
     }
 
-    fn attempt(&mut self, body: &[Stmt], handlers: &[Vec<Stmt>], after: &[Stmt]) -> Flow {
+    pub(super) fn attempt(
+        &mut self,
+        body: &[Stmt],
+        handlers: &[Vec<Stmt>],
+        after: &[Stmt],
+    ) -> Flow {
         let flow = self.block(body);
         let flow = match flow {
             Flow::Raise => match handlers.first() {
@@ -434,7 +278,7 @@ impl Machine<'_> {
         }
     }
 
-    fn with(&mut self, items: &[(Expr, Option<Expr>)], body: &[Stmt]) -> Flow {
+    pub(super) fn with(&mut self, items: &[(Expr, Option<Expr>)], body: &[Stmt]) -> Flow {
         for (value, target) in items {
             let value = self.eval(value);
             if let Some(target) = target {
@@ -444,7 +288,7 @@ impl Machine<'_> {
         self.block(body)
     }
 
-    fn define(&mut self, function: &Rc<Function>) {
+    pub(super) fn define(&mut self, function: &Rc<Function>) {
         let mut kind = FunctionKind::Plain;
         let mut decorators = Vec::new();
         let mut transforms = Vec::new();
@@ -492,7 +336,7 @@ impl Machine<'_> {
     }
 
     /// The path of something of another module.
-    fn path_of(&self, value: &V) -> Option<Name> {
+    pub(super) fn path_of(&self, value: &V) -> Option<Name> {
         match value {
             V::Name(path) => Some(path.clone()),
             V::Part(index, path) => {
@@ -503,12 +347,12 @@ impl Machine<'_> {
         }
     }
 
-    fn matching(&mut self, subject: &Expr, cases: &[Case]) -> Flow {
+    pub(super) fn matching(&mut self, subject: &Expr, cases: &[Case]) -> Flow {
         let subject = self.eval(subject);
         self.cases(&subject, cases)
     }
 
-    fn cases(&mut self, subject: &V, cases: &[Case]) -> Flow {
+    pub(super) fn cases(&mut self, subject: &V, cases: &[Case]) -> Flow {
         let mut cases = cases;
         while let Some((case, rest)) = cases.split_first() {
             let matches = self.pattern(subject, &case.pattern);
@@ -536,7 +380,7 @@ impl Machine<'_> {
         Flow::Next
     }
 
-    fn pattern(&mut self, subject: &V, pattern: &Expr) -> Option<bool> {
+    pub(super) fn pattern(&mut self, subject: &V, pattern: &Expr) -> Option<bool> {
         match pattern {
             Expr::Name(name) => {
                 if &**name != "_" {

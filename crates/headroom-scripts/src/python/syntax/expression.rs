@@ -3,10 +3,9 @@
 use std::rc::Rc;
 
 use super::ast::{
-    Arg, ArgKind, Clause, Collection, Comparison, Comprehension, Expr, Function, Op, Param,
-    ParamKind, Piece, Stmt,
+    Arg, ArgKind, Collection, Comparison, Expr, Function, Op, Param, ParamKind, Stmt,
 };
-use super::token::{self, Token};
+use super::token::Token;
 use super::{Broken, Parse, Parser};
 
 /// Longest chain such as `a.b(c)[d].e`.
@@ -29,7 +28,7 @@ impl Parser<'_> {
         Ok(Expr::Tuple(items))
     }
 
-    fn ends_list(&self) -> bool {
+    pub(super) fn ends_list(&self) -> bool {
         match self.peek() {
             None | Some(Token::Newline) => true,
             Some(Token::Op(op)) => {
@@ -40,7 +39,7 @@ impl Parser<'_> {
         }
     }
 
-    fn star_or_test(&mut self) -> Parse<Expr> {
+    pub(super) fn star_or_test(&mut self) -> Parse<Expr> {
         if self.op("*") {
             return Ok(Expr::Star(Box::new(self.disjunction()?)));
         }
@@ -52,7 +51,7 @@ impl Parser<'_> {
         self.deeper(Self::test_inside)
     }
 
-    fn test_inside(&mut self) -> Parse<Expr> {
+    pub(super) fn test_inside(&mut self) -> Parse<Expr> {
         if self.word("lambda") {
             return self.lambda();
         }
@@ -78,7 +77,7 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    fn yielded(&mut self) -> Parse<Expr> {
+    pub(super) fn yielded(&mut self) -> Parse<Expr> {
         if self.word("from") {
             return Ok(Expr::Yield(Some(Box::new(self.test()?))));
         }
@@ -88,7 +87,7 @@ impl Parser<'_> {
         Ok(Expr::Yield(Some(Box::new(self.tests()?))))
     }
 
-    fn lambda(&mut self) -> Parse<Expr> {
+    pub(super) fn lambda(&mut self) -> Parse<Expr> {
         let params = self.params(":")?;
         let body = vec![Stmt::Return(Some(self.test()?))];
         Ok(Expr::Lambda(Rc::new(Function {
@@ -136,7 +135,7 @@ impl Parser<'_> {
         Ok(params)
     }
 
-    fn disjunction(&mut self) -> Parse<Expr> {
+    pub(super) fn disjunction(&mut self) -> Parse<Expr> {
         let first = self.conjunction()?;
         if !self.is_word("or") {
             return Ok(first);
@@ -148,7 +147,7 @@ impl Parser<'_> {
         Ok(Expr::Or(items))
     }
 
-    fn conjunction(&mut self) -> Parse<Expr> {
+    pub(super) fn conjunction(&mut self) -> Parse<Expr> {
         let first = self.negation()?;
         if !self.is_word("and") {
             return Ok(first);
@@ -160,7 +159,7 @@ impl Parser<'_> {
         Ok(Expr::And(items))
     }
 
-    fn negation(&mut self) -> Parse<Expr> {
+    pub(super) fn negation(&mut self) -> Parse<Expr> {
         let mut negative = false;
         let mut any = false;
         while self.word("not") {
@@ -175,7 +174,7 @@ impl Parser<'_> {
         })
     }
 
-    fn comparison(&mut self) -> Parse<Expr> {
+    pub(super) fn comparison(&mut self) -> Parse<Expr> {
         let first = self.arithmetic(0)?;
         let mut rest = Vec::new();
         while let Some(comparison) = self.comparator() {
@@ -187,7 +186,7 @@ impl Parser<'_> {
         Ok(Expr::Compare(Box::new(first), rest))
     }
 
-    fn comparator(&mut self) -> Option<Comparison> {
+    pub(super) fn comparator(&mut self) -> Option<Comparison> {
         let (comparison, length) = match self.peek()? {
             Token::Op("==") => (Comparison::Equal, 1),
             Token::Op("!=") => (Comparison::Unequal, 1),
@@ -214,7 +213,7 @@ impl Parser<'_> {
         Some(comparison)
     }
 
-    fn arithmetic(&mut self, least: u8) -> Parse<Expr> {
+    pub(super) fn arithmetic(&mut self, least: u8) -> Parse<Expr> {
         let mut left = self.unary()?;
         while let Some((op, level)) = self.peek().and_then(binary)
             && level >= least
@@ -234,7 +233,7 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    fn unary(&mut self) -> Parse<Expr> {
+    pub(super) fn unary(&mut self) -> Parse<Expr> {
         if self.op("-") {
             return self.deeper(|parser| Ok(Expr::Negative(Box::new(parser.unary()?))));
         }
@@ -249,7 +248,7 @@ impl Parser<'_> {
         Ok(base)
     }
 
-    fn chain(&mut self) -> Parse<Expr> {
+    pub(super) fn chain(&mut self) -> Parse<Expr> {
         while self.word("await") {}
         let mut value = self.atom()?;
         for _ in 0..LONGEST_CHAIN {
@@ -312,7 +311,7 @@ impl Parser<'_> {
         Ok(args)
     }
 
-    fn subscript(&mut self) -> Parse<Expr> {
+    pub(super) fn subscript(&mut self) -> Parse<Expr> {
         let mut items = Vec::new();
         let mut tuple = false;
         while !self.op("]") {
@@ -333,7 +332,7 @@ impl Parser<'_> {
         }
     }
 
-    fn slice(&mut self) -> Parse<Expr> {
+    pub(super) fn slice(&mut self) -> Parse<Expr> {
         let bound = |parser: &mut Self| -> Parse<Option<Box<Expr>>> {
             let ends = [":", ",", "]"].iter().any(|op| parser.is_op(op));
             (!ends)
@@ -349,7 +348,7 @@ impl Parser<'_> {
         Ok(Expr::Slice(start, end, step))
     }
 
-    fn atom(&mut self) -> Parse<Expr> {
+    pub(super) fn atom(&mut self) -> Parse<Expr> {
         let token = self.peek().ok_or(Broken)?;
         if let Token::Name(word) = token {
             let value = match &**word {
@@ -375,204 +374,6 @@ impl Parser<'_> {
             Token::Op("{") => return self.braces(),
             _ => return Err(Broken),
         })
-    }
-
-    /// Strings that stand side by side are one.
-    fn strings(&mut self) -> Parse<Expr> {
-        let mut pieces = Vec::new();
-        let mut text = String::new();
-        let mut formatted = false;
-        loop {
-            match self.peek() {
-                Some(Token::Text(part)) => text.push_str(part),
-                Some(Token::Format(body, raw)) => {
-                    formatted = true;
-                    self.pieces(body, *raw, &mut text, &mut pieces)?;
-                }
-                _ => break,
-            }
-            self.at += 1;
-        }
-        if !formatted {
-            return Ok(Expr::Text(text.into()));
-        }
-        if !text.is_empty() {
-            pieces.push(Piece::Text(text.into()));
-        }
-        Ok(Expr::Format(pieces))
-    }
-
-    /// The pieces of an f-string; literal text is gathered in `text`.
-    fn pieces(
-        &self,
-        body: &str,
-        raw: bool,
-        text: &mut String,
-        pieces: &mut Vec<Piece>,
-    ) -> Parse<()> {
-        let plain = |part: &str| {
-            if raw {
-                part.to_string()
-            } else {
-                token::unescaped(part)
-            }
-        };
-        let mut rest = body;
-        while let Some(at) = rest.find(['{', '}']) {
-            let (before, from) = rest.split_at(at);
-            text.push_str(&plain(before));
-            if from.starts_with("{{") || from.starts_with("}}") {
-                text.push_str(from.get(..1).unwrap_or(""));
-                rest = from.get(2..).unwrap_or("");
-                continue;
-            }
-            let inside = from.get(1..).unwrap_or("");
-            if from.starts_with('}') {
-                rest = inside;
-                continue;
-            }
-            let end = field_end(inside).ok_or(Broken)?;
-            let field = inside.get(..end).unwrap_or("");
-            rest = inside.get(end + 1..).unwrap_or("");
-            let (value, format) = split_field(field);
-            let tokens = token::tokens(value.trim());
-            let mut parser = Parser::new(&tokens.tokens, self.depth + 1);
-            let value = parser.deeper(Parser::tests)?;
-            if !text.is_empty() {
-                pieces.push(Piece::Text(std::mem::take(text).into()));
-            }
-            pieces.push(Piece::Value(value, format.into()));
-        }
-        text.push_str(&plain(rest));
-        Ok(())
-    }
-
-    fn parenthesized(&mut self) -> Parse<Expr> {
-        if self.op(")") {
-            return Ok(Expr::Tuple(Vec::new()));
-        }
-        let value = self.tests()?;
-        let value = if self.comprehends() {
-            self.comprehension(Collection::Generator, value, None)?
-        } else {
-            value
-        };
-        self.need(")")?;
-        Ok(value)
-    }
-
-    fn list(&mut self) -> Parse<Expr> {
-        if self.op("]") {
-            return Ok(Expr::List(Vec::new()));
-        }
-        let value = self.star_or_test()?;
-        if self.comprehends() {
-            let value = self.comprehension(Collection::List, value, None)?;
-            self.need("]")?;
-            return Ok(value);
-        }
-        let mut items = vec![value];
-        while self.op(",") && !self.is_op("]") {
-            items.push(self.star_or_test()?);
-        }
-        self.need("]")?;
-        Ok(Expr::List(items))
-    }
-
-    fn braces(&mut self) -> Parse<Expr> {
-        let mut entries = Vec::new();
-        let mut items = Vec::new();
-        while !self.op("}") {
-            if self.op("**") {
-                entries.push((None, self.test()?));
-            } else {
-                let key = self.star_or_test()?;
-                if self.op(":") {
-                    let value = self.test()?;
-                    if self.comprehends() {
-                        let all = self.comprehension(Collection::Dict, key, Some(value))?;
-                        self.need("}")?;
-                        return Ok(all);
-                    }
-                    entries.push((Some(key), value));
-                } else if self.comprehends() {
-                    let all = self.comprehension(Collection::Set, key, None)?;
-                    self.need("}")?;
-                    return Ok(all);
-                } else {
-                    items.push(key);
-                }
-            }
-            if !self.op(",") && !self.is_op("}") {
-                return Err(Broken);
-            }
-        }
-        if items.is_empty() {
-            return Ok(Expr::Dict(entries));
-        }
-        Ok(Expr::Set(items))
-    }
-
-    fn comprehends(&self) -> bool {
-        self.is_word("for") || (self.is_word("async") && self.at + 1 < self.tokens.len())
-    }
-
-    fn comprehension(
-        &mut self,
-        kind: Collection,
-        element: Expr,
-        value: Option<Expr>,
-    ) -> Parse<Expr> {
-        let mut clauses = Vec::new();
-        while self.comprehends() {
-            self.word("async");
-            if !self.word("for") {
-                return Err(Broken);
-            }
-            let target = self.targets()?;
-            if !self.word("in") {
-                return Err(Broken);
-            }
-            let of = self.disjunction()?;
-            let mut tests = Vec::new();
-            while self.word("if") {
-                tests.push(self.disjunction()?);
-            }
-            clauses.push(Clause { target, of, tests });
-        }
-        Ok(Expr::Comprehension(Rc::new(Comprehension {
-            kind,
-            element,
-            value,
-            clauses,
-        })))
-    }
-
-    /// What stands between `for` and `in`.
-    pub fn targets(&mut self) -> Parse<Expr> {
-        let mut items = Vec::new();
-        let mut tuple = false;
-        while !self.is_word("in") {
-            let star = self.op("*");
-            let item = self.arithmetic(0)?;
-            items.push(if star {
-                Expr::Star(Box::new(item))
-            } else {
-                item
-            });
-            if !self.op(",") {
-                break;
-            }
-            tuple = true;
-        }
-        match items.pop() {
-            Some(only) if items.is_empty() && !tuple => Ok(only),
-            Some(last) => {
-                items.push(last);
-                Ok(Expr::Tuple(items))
-            }
-            None => Err(Broken),
-        }
     }
 }
 
@@ -612,52 +413,5 @@ fn level_of(op: Op) -> u8 {
         Op::Add | Op::Sub => 4,
         Op::Mul | Op::Div | Op::FloorDiv | Op::Mod | Op::MatMul => 5,
         Op::Pow => 6,
-    }
-}
-
-/// Where the field of an f-string ends that this text begins with.
-fn field_end(text: &str) -> Option<usize> {
-    let mut depth = 0_usize;
-    let mut quote = None;
-    for (at, byte) in text.bytes().enumerate() {
-        match (quote, byte) {
-            (Some(open), _) => quote = (byte != open).then_some(open),
-            (None, b'"' | b'\'') => quote = Some(byte),
-            (None, b'(' | b'[' | b'{') => depth += 1,
-            (None, b'}') if depth == 0 => return Some(at),
-            (None, b')' | b']' | b'}') => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    None
-}
-
-/// A field's expression, and its conversion and format.
-fn split_field(field: &str) -> (&str, &str) {
-    let mut depth = 0_usize;
-    let mut quote = None;
-    let bytes = field.as_bytes();
-    for (at, &byte) in bytes.iter().enumerate() {
-        let next = bytes.get(at + 1).copied();
-        match (quote, byte) {
-            (Some(open), _) => quote = (byte != open).then_some(open),
-            (None, b'"' | b'\'') => quote = Some(byte),
-            (None, b'(' | b'[' | b'{') => depth += 1,
-            (None, b')' | b']' | b'}') => depth = depth.saturating_sub(1),
-            (None, b'!') if depth == 0 && next != Some(b'=') => {
-                return (field.get(..at).unwrap_or(""), field.get(at..).unwrap_or(""));
-            }
-            (None, b':') if depth == 0 => {
-                return (
-                    field.get(..at).unwrap_or(""),
-                    field.get(at + 1..).unwrap_or(""),
-                );
-            }
-            _ => {}
-        }
-    }
-    match field.trim_end().strip_suffix('=') {
-        Some(value) if !value.ends_with(['=', '!', '<', '>']) => (value, "="),
-        _ => (field, ""),
     }
 }

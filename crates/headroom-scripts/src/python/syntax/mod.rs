@@ -1,8 +1,10 @@
 //! Python's grammar: text to tokens to a tree. A statement that does not parse is left out.
 
 pub mod ast;
+mod display;
 mod expression;
 mod statement;
+mod string;
 mod token;
 
 use std::rc::Rc;
