@@ -95,7 +95,8 @@ fn of_brought(brought: Brought, run: &Scenario) -> Opened {
         .iter()
         .map(|(ask, why)| text::asked(ask.word(), why));
     let problems = brought.problems.iter().map(text::problem);
-    let left = brought.not_modelled.iter().map(|key| text::ignored(key));
+    let left = brought.not_modelled.iter().chain(&brought.unread);
+    let left = left.map(|key| text::ignored(key));
     Opened::Scenario {
         notes: part
             .into_iter()

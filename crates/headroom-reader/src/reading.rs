@@ -209,7 +209,13 @@ fn document(file: &File, beside: &dyn Beside) -> Facts {
 
 /// The first program that reads it.
 fn of_programs(source: &Source) -> Option<Facts> {
-    PROGRAMS.iter().find_map(|program| (program.read)(source))
+    let mut facts = PROGRAMS.iter().find_map(|program| (program.read)(source))?;
+    if let (true, Form::Document(keys) | Form::Command { flags: keys, .. }) =
+        (facts.unread.is_empty(), &source.form)
+    {
+        facts.unread = keys.unused();
+    }
+    Some(facts)
 }
 
 /// A script's run: that of the first of its commands that a program knows.

@@ -26,12 +26,16 @@ pub(super) fn check(args: &Args) -> Result<Answer, Refusal> {
     for line in &given.not_modelled {
         text.push_str(&format!("not modelled: {line}\n"));
     }
+    if !given.unread.is_empty() {
+        text.push_str(&format!("not read: {}\n", given.unread.join(", ")));
+    }
     let document = Document::new()
         .with("fits", estimate.fits)
         .with("device", super::answer::band(estimate.device))
         .with("usable", estimate.usable)
         .with("assumed", assumed)
-        .with("not_modelled", given.not_modelled);
+        .with("not_modelled", given.not_modelled)
+        .with("unread", given.unread);
     let mut answer = Answer::new(text, &document);
     answer.fits = estimate.fits != Some(false);
     Ok(answer)

@@ -150,7 +150,14 @@ pub(super) fn import(args: &Args) -> Result<Answer, Refusal> {
         let given = what::resolved(args)?;
         let left = given.not_modelled.iter();
         let left = left.map(|line| format!("not modelled: {line}"));
-        let notes = given.notes.iter().cloned().chain(left).collect();
+        let unread = given.unread.iter().map(|key| format!("not read: {key}"));
+        let notes = given
+            .notes
+            .iter()
+            .cloned()
+            .chain(left)
+            .chain(unread)
+            .collect();
         return Ok(shown(&given.resolved.scenario, notes));
     }
     // A part, such as DeepSpeed's file, changes the run that it belongs to.
@@ -163,7 +170,7 @@ pub(super) fn import(args: &Args) -> Result<Answer, Refusal> {
     if !imported.problems.is_empty() {
         return Err(imported.problems.into());
     }
-    let note = |key: &String| format!("ignored: {key}: {}", import::memory_effect_of_key(key));
+    let note = |key: &String| format!("ignored: {key}: {}", import::effect_of_key(key));
     let left = imported.unused_keys.iter().map(note);
     let notes = imported.notes.iter().cloned().chain(left).collect();
     Ok(shown(&imported.scenario, notes))

@@ -27,6 +27,7 @@ pub(super) fn estimate(args: &Args) -> Result<Answer, Refusal> {
         .with("batch", batch(scenario))
         .with("assumptions", assumptions(&resolved))
         .with("defaults", defaults(scenario))
+        .with("unread", given.unread.clone())
         .with("notes", given.notes.clone())
         .with("warnings", warnings.clone());
     let ranks = prediction.ranks()?;
@@ -43,6 +44,9 @@ pub(super) fn estimate(args: &Args) -> Result<Answer, Refusal> {
     text.push_str(&grows(estimate));
     for line in &given.not_modelled {
         text.push_str(&format!("not modelled: {line}\n"));
+    }
+    if !given.unread.is_empty() {
+        text.push_str(&format!("not read: {}\n", given.unread.join(", ")));
     }
     for line in &given.notes {
         text.push_str(&format!("note: {line}\n"));

@@ -31,6 +31,8 @@ pub(super) struct Given {
     pub resolved: Resolved,
     /// What the files say that changes memory and is not in the scenario.
     pub not_modelled: Vec<String>,
+    /// Keys whose effect on memory is unknown.
+    pub unread: Vec<String>,
     pub notes: Vec<String>,
 }
 
@@ -45,6 +47,7 @@ fn of(words: &[String], args: &Args) -> Result<Given, Refusal> {
         mut problems,
         mut asks,
         not_modelled,
+        unread,
         notes,
         refused,
         ..
@@ -82,6 +85,7 @@ fn of(words: &[String], args: &Args) -> Result<Given, Refusal> {
         Ok(Given {
             resolved,
             not_modelled,
+            unread,
             notes,
         })
     } else {

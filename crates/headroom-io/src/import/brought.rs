@@ -16,7 +16,7 @@ use headroom_scripts::shell::{Count, Launch};
 use headroom_scripts::{Beside, File};
 
 use super::{
-    Imported, allocator, config, known, linked, memory_effect_of_key, plugin_script, recorded,
+    Imported, KeyEffect, allocator, config, effect_of_key, known, linked, plugin_script, recorded,
 };
 
 /// What was brought.
@@ -29,6 +29,8 @@ pub struct Brought {
     pub asks: Vec<(Ask, String)>,
     /// What changes memory and is not in the draft.
     pub not_modelled: Vec<String>,
+    /// Keys whose effect on memory is unknown.
+    pub unread: Vec<String>,
     pub notes: Vec<String>,
     /// Why it is no training run.
     pub refused: Option<String>,
@@ -274,14 +276,25 @@ fn of_import(imported: Imported, whole: bool) -> Brought {
             .asks
             .push((Ask::Model, "the file is for any model".into()));
     }
-    brought.not_modelled = effects(&imported.unused_keys);
+    brought.leave(&imported.unused_keys);
     brought
 }
 
-fn effects(keys: &[String]) -> Vec<String> {
-    keys.iter()
-        .map(|key| format!("{key}: {}", memory_effect_of_key(key)))
-        .collect()
+impl Brought {
+    /// Sorts keys that no setting expresses by what they do to memory.
+    fn leave(&mut self, keys: &[String]) {
+        for key in keys {
+            let line = match effect_of_key(key) {
+                KeyEffect::None => continue,
+                effect @ KeyEffect::May => format!("{key}: {effect}"),
+                KeyEffect::Unknown => {
+                    self.unread.push(key.clone());
+                    continue;
+                }
+            };
+            self.not_modelled.push(line);
+        }
+    }
 }
 
 /// What a program's exact reader sets, over what an expert reads; where they speak of the same, the exact one is finer, but for
@@ -295,6 +308,7 @@ fn merged(exact: Imported, facts: Facts) -> Brought {
         "parallel.offload",
         "model.id",
     ];
+    let facts_unread = facts.unread.clone();
     let mut brought = of_facts(facts, Draft::of_format(Scenario::VERSION), false);
     for setting in settings::all() {
         let Some((value, origin @ Origin::File { .. })) = exact.draft.get(setting) else {
@@ -308,9 +322,11 @@ fn merged(exact: Imported, facts: Facts) -> Brought {
     }
     brought.problems.extend(exact.problems);
     brought.notes.extend(exact.notes);
-    brought.not_modelled.extend(effects(&exact.unused_keys));
-    brought.not_modelled.sort();
-    brought.not_modelled.dedup();
+    // A key that one of the two understood is no longer open.
+    let open = |key: &&String| facts_unread.is_empty() || facts_unread.contains(key);
+    let left: Vec<String> = exact.unused_keys.iter().filter(open).cloned().collect();
+    brought.unread.clear();
+    brought.leave(&left);
     brought
 }
 

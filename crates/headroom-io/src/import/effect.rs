@@ -1,8 +1,30 @@
 //! Whether a key that no setting expresses changes memory.
 
-/// What an unused key means for the prediction. A key has no effect only if it, or a group that holds it, is known to have none:
-/// names are no proof (`label_smoothing_factor` keeps log-probabilities).
-pub fn memory_effect_of_key(key: &str) -> &'static str {
+use std::fmt;
+
+/// What a key that no setting expresses means for the prediction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyEffect {
+    /// It does not change memory.
+    None,
+    /// By its name it may.
+    May,
+    Unknown,
+}
+
+impl fmt::Display for KeyEffect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "it does not change memory",
+            Self::May => "it may change memory, and is not modelled",
+            Self::Unknown => "Headroom has no setting for it",
+        })
+    }
+}
+
+/// A key has no effect only if it, or a group that holds it, is known to have none: names are no proof
+/// (`label_smoothing_factor` keeps log-probabilities).
+pub fn effect_of_key(key: &str) -> KeyEffect {
     let key = key.to_ascii_lowercase();
     let mut words = key.split(|c: char| !c.is_ascii_alphanumeric());
     let mut parts = key.rsplit('.');
@@ -10,11 +32,11 @@ pub fn memory_effect_of_key(key: &str) -> &'static str {
         .next()
         .is_some_and(|name| WITHOUT_EFFECT.contains(&name));
     if named || parts.any(|group| GROUPS_WITHOUT_EFFECT.contains(&group)) {
-        "it does not change memory"
+        KeyEffect::None
     } else if words.any(|word| WITH_EFFECT.iter().any(|start| word.starts_with(start))) {
-        "it may change memory, and is not modelled"
+        KeyEffect::May
     } else {
-        "Headroom has no setting for it"
+        KeyEffect::Unknown
     }
 }
 
@@ -210,7 +232,7 @@ mod tests {
     #[test]
     fn only_known_keys_have_no_effect() {
         for key in ["learning_rate", "optimizer.params.lr", "wandb.group"] {
-            assert_eq!(memory_effect_of_key(key), "it does not change memory");
+            assert_eq!(effect_of_key(key), KeyEffect::None, "{key}");
         }
         for key in [
             "label_smoothing_factor",
@@ -218,12 +240,12 @@ mod tests {
             "parallelism.pipeline_parallel_schedule",
             "spectrum_config_path",
         ] {
-            let effect = memory_effect_of_key(key);
-            assert_eq!(effect, "it may change memory, and is not modelled", "{key}");
+            let effect = effect_of_key(key);
+            assert_eq!(effect, KeyEffect::May, "{key}");
         }
         for key in ["base_url", "temperature_schedule_name"] {
-            let effect = memory_effect_of_key(key);
-            assert_eq!(effect, "Headroom has no setting for it", "{key}");
+            let effect = effect_of_key(key);
+            assert_eq!(effect, KeyEffect::Unknown, "{key}");
         }
     }
 }

@@ -21,7 +21,7 @@ pub mod unsloth;
 pub mod verl;
 
 pub use brought::{Brought, answer, files, words};
-pub use effect::memory_effect_of_key;
+pub use effect::{KeyEffect, effect_of_key};
 pub use environment::allocator;
 
 use std::sync::OnceLock;

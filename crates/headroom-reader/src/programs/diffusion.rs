@@ -24,7 +24,8 @@ pub fn weights(name: &str) -> Option<Weights> {
                 Weights::Nf4
             } else if has("fp4") || has("float4") {
                 Weights::Fp4
-            } else if has("fp8") || has("float8") || has("floatw8a8") || has("e4m3") || has("e5m2") {
+            } else if has("fp8") || has("float8") || has("floatw8a8") || has("e4m3") || has("e5m2")
+            {
                 Weights::Fp8
             } else if has("int8") || has("convrot8") || has("w8a8") {
                 Weights::Int8

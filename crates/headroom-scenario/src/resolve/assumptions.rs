@@ -3,7 +3,7 @@
 use super::{Origin, Resolved};
 use crate::settings::{self, SettingId, Value};
 use crate::{Case, Checkpointing, Optimizer, Precision, Scenario};
-use headroom_catalog::ModelCategory;
+use headroom_catalog::{self as catalog, ModelCategory};
 
 /// A value that nobody gave, and its source.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +15,7 @@ pub struct Assumption {
 
 /// What decides most of a run's memory: named also where it is the format's default or a preset's.
 const DECISIVE: &[&str] = &[
+    "hardware.gpu",
     "data.micro_batch",
     "data.sequence",
     "training.precision",
@@ -30,7 +31,9 @@ pub fn assumptions(resolved: &Resolved) -> Vec<Assumption> {
         let counts = match origin {
             Origin::User | Origin::File { .. } | Origin::Link => false,
             Origin::Format(_) | Origin::Preset(_) => {
+                // A preset is of its card.
                 DECISIVE.contains(&setting.path)
+                    && (setting.path != "hardware.gpu" || matches!(origin, Origin::Format(_)))
                     && (setting.path != "data.sequence" || has_tokens(scenario))
             }
             _ => true,
@@ -100,6 +103,11 @@ fn has_tokens(scenario: &Scenario) -> bool {
 fn phrase(assumption: &Assumption, scenario: &Scenario) -> String {
     let training = &scenario.training;
     let words = match assumption.setting.path {
+        "hardware.gpu" => {
+            let gpu = catalog::gpu_named(&scenario.hardware.gpu);
+            let name = gpu.map_or(scenario.hardware.gpu.as_str(), |gpu| gpu.name);
+            return format!("{name} as the GPU");
+        }
         "data.micro_batch" => return format!("batch {}", scenario.data.micro_batch),
         "data.sequence" => return format!("{} tokens", scenario.data.sequence),
         "training.precision" => match training.precision {
