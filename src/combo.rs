@@ -22,7 +22,7 @@ pub struct Entry {
     pub detail: String,
 }
 
-/// The catalogue's options for this setting.
+/// The catalogue's options for this setting; of models the newest and most used first.
 fn entries(setting: &Setting, units: UnitStyle) -> Vec<Entry> {
     match setting.value_type {
         ValueType::Gpu => catalog::gpus()
@@ -36,8 +36,8 @@ fn entries(setting: &Setting, units: UnitStyle) -> Vec<Entry> {
                     .unwrap_or_default(),
             })
             .collect(),
-        ValueType::Model => catalog::models()
-            .iter()
+        ValueType::Model => catalog::models_by_use()
+            .into_iter()
             .map(|model| Entry {
                 id: model.id,
                 name: model.name,

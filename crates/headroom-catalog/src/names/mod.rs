@@ -132,11 +132,10 @@ pub fn usage_rank(entry: &ModelEntry) -> usize {
         .map_or(table::FAMILIES.len(), |(at, _)| at)
 }
 
-/// All models, the newest and most used first.
+/// All models, the newest and most used first; those of a family by their size.
 pub fn models_by_use() -> Vec<&'static ModelEntry> {
-    headroom_base::order::sorted(models().iter(), |one, other| {
-        usage_rank(one).cmp(&usage_rank(other))
-    })
+    let place = |entry: &ModelEntry| (usage_rank(entry), entry.parameters);
+    headroom_base::order::sorted(models().iter(), |one, other| place(one).cmp(&place(other)))
 }
 
 /// One component of a path, read.

@@ -75,7 +75,8 @@ impl<'a> Sentence<'a> {
             let Some(atom) = atoms.get(at) else { break };
             // Letters beside digits are a name's: `qwen3`, `smollm2`.
             let alone = !glued(at + 1) && atom.gap != Gap::Glued;
-            if !atom.is_word() || known(&atom.text) || !alone && atom.text.len() < 4 {
+            let short = atom.text.len() < 4 && atom.text != "tis";
+            if !atom.is_word() || known(&atom.text) || !alone && short {
                 continue;
             }
             let singular = atom

@@ -267,6 +267,8 @@ fn method(facts: &mut Facts, said: &Said, stored: Option<Weights>) {
         facts.adapter = Fact::read(Some(adapter), words);
     } else if let Some((part, words)) = part {
         facts.adapter = Fact::follows(None, words.clone());
+        facts.task =
+            std::mem::take(&mut facts.task).or_follows(Task::Classification, words.clone());
         facts.trained = Fact::read(Trained::Part(part.into()), words);
     } else if let Some((_, words)) = full {
         facts.adapter = Fact::read(None, words.clone());

@@ -74,12 +74,9 @@ pub(super) const PHRASES: &[(Say, &str)] = &[
     ),
     (
         Say::Compute(Compute::Bf16),
-        "pure bf 16|full bf 16|bf 16 only|bf 16 true|true bf 16|pure bfloat 16|all bf 16|bf 16 pure|bf 16 full",
+        "pure bf 16|bf 16 only|bf 16 true|true bf 16|pure bfloat 16|all bf 16|bf 16 pure",
     ),
-    (
-        Say::Compute(Compute::Fp16),
-        "pure fp 16|full fp 16|fp 16 true",
-    ),
+    (Say::Compute(Compute::Fp16), "pure fp 16|fp 16 true"),
     (
         Say::Compute(Compute::Fp32),
         "fp 32|float 32|full precision|single precision|32 bit|f 32|no amp|no mixed precision|without amp",
@@ -321,7 +318,7 @@ pub(super) const PHRASES: &[(Say, &str)] = &[
     (Say::Optimizer("shampoo"), "shampoo"),
     (
         Say::Checkpointing(Checkpointing::On),
-        "gradient checkpointing|grad checkpointing|grad checkpoint|gradient checkpoint|grad ckpt|activation checkpointing|activation checkpoint|act ckpt|checkpointing|ckpt|recompute|recomputation|activation recomputation|activation recompute|gradient ckpt|gc|full recompute|act checkpointing|full ac|unsloth checkpointing|unsloth gradient checkpointing|rematerialization|remat",
+        "gradient checkpointing|grad checkpointing|grad checkpoint|gradient checkpoint|grad ckpt|activation checkpointing|activation checkpoint|act ckpt|checkpointing|ckpt|recompute|recomputation|activation recomputation|activation recompute|gradient ckpt|gc|full recompute|act checkpointing|full ac|rematerialization|remat",
     ),
     (
         Say::Checkpointing(Checkpointing::Selective),

@@ -140,7 +140,7 @@ fn short_sentences_name_model_card_and_method() {
         esm2 3b lora 1024 aa a6000
             catalogue esm2-3b, sequence 1024, gpu rtx-a6000-48gb, gpus 1, adapter lora, trained adapters
         dinov2-vitl14 linear probe a5000 batch 256
-            catalogue dinov2-vitl14, micro_batch 256, gpu rtx-a5000-24gb, gpus 1, adapter none, trained head
+            catalogue dinov2-vitl14, task classification, micro_batch 256, gpu rtx-a5000-24gb, gpus 1, adapter none, trained head
         mamba 1.4b pretrain seq 2048 batch 8 4090
             catalogue mamba-1.4b, task pretraining, micro_batch 8, sequence 2048, gpu rtx-4090-24gb, gpus 1, adapter none, trained all
         modernbert base mlm 8192 batch 4 H100
@@ -836,7 +836,7 @@ fn sentences_as_an_expert_writes_them() {
         what's the cheapest GPU for QLoRA of Llama 3 8B at 2k
             catalogue llama-3-8b, sequence 2048, weights nf4, adapter qlora, trained adapters, wanted cheapest
         llama3.2-3b sft full bf16 adamw 4096 ctx 2 gpus a100 40gb fsdp
-            catalogue llama-3.2-3b, task sft, sequence 4096, gpu a100-sxm4-40gb, gpus 2, strategy fsdp2, compute bf16, optimizer adamw
+            catalogue llama-3.2-3b, task sft, sequence 4096, gpu a100-sxm4-40gb, gpus 2, strategy fsdp2, compute bf16 autocast, adapter none, trained all, optimizer adamw
         mistral small 24b lora 4096 2 x rtx 4090 fsdp qlora
             catalogue mistral-small-24b, sequence 4096, gpu rtx-4090-24gb, gpus 2, strategy fsdp2, weights nf4, adapter qlora, trained adapters
         deepspeed stage 2 llama 2 7b 8xV100 32GB fp16 batch 2 seq 1024
@@ -860,7 +860,7 @@ fn sentences_as_an_expert_writes_them() {
         sd3 medium lora 24gb 1024
             catalogue sd3-medium, task diffusion, height 1024, width 1024, gpus 1, adapter lora, trained adapters, card_gib 24
         dinov2-base frozen, linear classifier, batch 256, 3080
-            catalogue dinov2-base, micro_batch 256, gpu rtx-3080-10gb, gpus 1, adapter none, trained head
+            catalogue dinov2-base, task classification, micro_batch 256, gpu rtx-3080-10gb, gpus 1, adapter none, trained head
         modernbert-large 2048 tokens batch 16 rtx 5090 bf16
             catalogue modernbert-large, micro_batch 16, sequence 2048, gpu rtx-5090-32gb, gpus 1, compute bf16 autocast
         smollm2-360m pretrain 2k ctx mbs 64 h100 compile

@@ -223,6 +223,7 @@ pub(super) fn is_alone(word: &str) -> bool {
 /// The known word that is one slip from a longer one.
 pub(super) fn nearest(word: &str) -> Option<&'static str> {
     match word {
+        "tis" => return Some("ti"),
         "lama" => return Some("llama"),
         "quen" | "qwn" => return Some("qwen"),
         "finetuen" | "finteune" => return Some("finetune"),
