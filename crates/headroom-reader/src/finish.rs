@@ -21,10 +21,13 @@ pub fn apply(facts: &mut Facts) {
         facts.adapter = Fact::follows(Some(Adapter::Qlora), "LoRA on a base of four bits");
     }
     let data = facts.strategy.value().map(|strategy| strategy.data);
-    if matches!(
+    // Those shard by FSDP, whose SHARD_GRAD_OP is ZeRO-2 under autocast.
+    let by_fsdp = matches!(facts.trainer.value(), Some(&("olmo" | "llm-foundry")));
+    let zero = matches!(
         data,
         Some(DataParallel::Zero0 | DataParallel::Zero1 | DataParallel::Zero2 | DataParallel::Zero3)
-    ) {
+    );
+    if zero && !by_fsdp {
         // DeepSpeed's engine casts the module itself; there is no autocast.
         facts.compute = take(&mut facts.compute).map(|compute| match compute {
             Compute::Bf16Autocast => Compute::Bf16,

@@ -174,3 +174,39 @@ fn shared(flags: &Keys, launch: &Launch, stage: &str, rank: &str, facts: &mut Fa
     facts.liger = Fact::default_of(false, "DeepSpeed-Chat");
     facts.packing = Fact::default_of(false, "DeepSpeed-Chat");
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::programs::testing::check;
+
+    #[test]
+    fn a_stage_that_may_be_given_has_its_default() {
+        let run = "
+ZERO_STAGE=$2
+if [ \"$ZERO_STAGE\" == \"\" ]; then
+    ZERO_STAGE=3
+fi
+deepspeed main.py --data_split 2,4,4 --model_name_or_path facebook/opt-1.3b --per_device_train_batch_size 4 --max_seq_len 512 \\
+  --zero_stage $ZERO_STAGE --offload --lora_dim 64 --deepspeed
+";
+        check(
+            "step1/run.sh",
+            run,
+            &[
+                ("outcome", "question"),
+                ("asks", "gpus"),
+                ("strategy", "zero3"),
+                ("offload", "both"),
+                ("rank", "64"),
+                ("trained", "adapters + embeddings + norms + biases"),
+                ("compute", "fp16"),
+            ],
+        );
+        let on_one = run.replace("deepspeed main.py", "deepspeed --num_gpus 2 main.py");
+        check(
+            "step2_reward/run.sh",
+            &on_one,
+            &[("outcome", "estimate"), ("gpus", "2"), ("task", "reward")],
+        );
+    }
+}

@@ -276,3 +276,53 @@ fn attention(keys: &Keys) -> Fact<Attention> {
         Some(_) => Fact::Unsaid,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::programs::testing::check;
+
+    const RUN: &str = "
+# tuned for 16 GPUs
+{
+  \"pipe-parallel-size\": 1,
+  \"model-parallel-size\": 2, # per layer
+  \"num_layers\": 32, \"hidden_size\": 4096, \"num_attention_heads\": 32,
+  \"intermediate_size\": 32768, \"mlp_multiple_of\": 256,
+  \"activation\": \"swiglu\", \"norm\": \"rmsnorm\", \"pos_emb\": \"rotary\", \"no_weight_tying\": true,
+  \"seq_length\": 2048, \"make_vocab_size_divisible_by\": 1,
+  \"vocab_file\": \"data/20B_tokenizer.json\",
+  \"attention_config\": [[[\"flash\"], 32]],
+  \"train_micro_batch_size_per_gpu\": 4,
+  \"zero_optimization\": {\"stage\": 1},
+  \"bf16\": {\"enabled\": True},
+  \"optimizer\": {\"type\": \"Adam\"},
+}
+";
+
+    #[test]
+    fn gated_layers_have_a_third_of_their_size() {
+        check(
+            "7B.yml",
+            RUN,
+            &[
+                ("outcome", "estimate"),
+                (
+                    "model",
+                    "Llama 32 layers × 4096, 32 heads, vocabulary 50278",
+                ),
+                ("gpus", "16"),
+                ("strategy", "zero1+tp2"),
+                ("compute", "bf16"),
+                ("attention", "flash"),
+                ("accumulation", "1"),
+                ("checkpointing", "false"),
+            ],
+        );
+        let without = RUN.replace("\"vocab_file\": \"data/20B_tokenizer.json\",", "");
+        check(
+            "7B.yml",
+            &without,
+            &[("outcome", "question"), ("asks", "vocabulary")],
+        );
+    }
+}

@@ -145,3 +145,32 @@ fn config(path: Option<&str>, facts: &mut Facts) {
     );
     facts.offload = Fact::default_of(Offload::None, "HALOs' accelerate_config");
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::programs::testing::check;
+
+    #[test]
+    fn the_global_batch_is_divided_over_gpus() {
+        let run = "
+#SBATCH --gres=gpu:8
+BETA=$1
+accelerate launch --config_file accelerate_config/fsdp_8gpu.yaml launch.py loss=kto model=mistral \\
+  ++model.name_or_path=mistralai/Mistral-7B-v0.1 ++loss.beta=${BETA} ++model.batch_size=64 ++model.gradient_accumulation_steps=2
+";
+        check(
+            "run.sh",
+            run,
+            &[
+                ("outcome", "estimate"),
+                ("task", "kto"),
+                ("gpus", "8"),
+                ("micro_batch", "4"),
+                ("accumulation", "2"),
+                ("strategy", "fsdp1"),
+                ("weights", "bf16"),
+                ("sequence", "1250"),
+            ],
+        );
+    }
+}

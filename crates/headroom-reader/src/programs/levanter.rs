@@ -53,7 +53,29 @@ fn read(source: &Source) -> Option<Facts> {
     let own = marks >= 1 && keys.has("trainer.num_train_steps")
         || marks >= 2
         || (marks >= 1 && keys.has("model.type"));
-    own.then(|| of(keys))
+    let kind = keys.text("model.type");
+    let sized = keys.has("model.hidden_dim") && keys.has("model.num_layers");
+    let sized = sized
+        && MODELS
+            .iter()
+            .any(|(name, ..)| kind.value().is_some_and(|kind| kind == name));
+    let trains =
+        keys.has("trainer.num_train_steps") || keys.has("num_train_steps") || keys.has("epoch");
+    if !own && !(sized && keys.has("trainer")) {
+        return None;
+    }
+    let served = [
+        "prompts",
+        "checkpoint_path",
+        "eval_harness",
+        "save_tokenizer",
+    ];
+    if !trains && served.iter().any(|key| keys.has(key)) {
+        return Some(Facts::refuse(
+            "it trains nothing: it evaluates, samples or exports",
+        ));
+    }
+    Some(of(keys))
 }
 
 fn of(keys: &Keys) -> Facts {
@@ -152,10 +174,12 @@ fn model(keys: &Keys, facts: &mut Facts) {
             layers: size("num_layers", layers),
             hidden,
             heads,
-            kv: Some(size(
-                "num_kv_heads",
-                if *blocks == Blocks::Llama { heads } else { kv },
-            )),
+            kv: (*blocks != Blocks::Gpt2).then(|| {
+                size(
+                    "num_kv_heads",
+                    if *blocks == Blocks::Llama { heads } else { kv },
+                )
+            }),
             ffn: Some(ffn),
             vocabulary: tokenizer.value().and_then(|name| vocabulary(name)),
             tied: (*blocks != Blocks::Gpt2)
@@ -235,4 +259,42 @@ fn batch(keys: &Keys, facts: &mut Facts) {
         facts.accumulation = Fact::default_of(1, "Levanter's per_device_parallelism: -1");
     }
     facts.batch_of_all = global;
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::programs::testing::check;
+
+    const RUN: &str = "
+data: !include data/openwebtext.yaml
+model: {type: gpt2, hidden_dim: 1024, num_heads: 16, num_layers: 24, seq_len: 1024}
+trainer:
+  mp: p=f32,c=bfloat16
+  num_train_steps: 100
+  train_batch_size: [{start: 0, value: 64}, {start: 10, value: 256}]
+# run on 8 A100 GPUs
+";
+
+    #[test]
+    fn the_largest_batch_of_a_schedule_is_divided_over_devices() {
+        check(
+            "gpt2.yaml",
+            RUN,
+            &[
+                ("outcome", "estimate"),
+                ("catalogue", "gpt2-medium"),
+                ("gpus", "8"),
+                ("micro_batch", "32"),
+                ("strategy", "fsdp"),
+                ("weights", "fp32"),
+                ("compute", "bf16"),
+            ],
+        );
+        let open = RUN.replace("# run on 8 A100 GPUs", "");
+        check(
+            "gpt2.yaml",
+            &open,
+            &[("outcome", "question"), ("asks", "gpus")],
+        );
+    }
 }

@@ -208,3 +208,42 @@ impl Script<'_> {
         facts.weights = Fact::default_of(weights, why);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::programs::testing::check;
+
+    #[test]
+    fn constants_and_options_of_setup_decide() {
+        let script = "
+from lightning.fabric.strategies import FSDPStrategy
+from lit_gpt.model import GPT, Block, Config
+
+model_name = 'tiny_LLaMA_1b'
+num_of_devices = 4
+global_batch_size = 256
+micro_batch_size = 8
+batch_size = global_batch_size // num_of_devices
+gradient_accumulation_steps = batch_size // micro_batch_size
+
+def setup(
+    devices: int = 4,
+    precision: Optional[str] = None,
+):
+    strategy = FSDPStrategy(auto_wrap_policy={Block}, activation_checkpointing_policy=None)
+";
+        check(
+            "pretrain.py",
+            script,
+            &[
+                ("outcome", "estimate"),
+                ("catalogue", "tinyllama-1.1b"),
+                ("gpus", "4"),
+                ("strategy", "fsdp1"),
+                ("accumulation", "8"),
+                ("checkpointing", "false"),
+                ("sequence", "2048"),
+            ],
+        );
+    }
+}

@@ -290,3 +290,66 @@ fn method(keys: &Keys, recipe: Recipe, facts: &mut Facts) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::programs::testing::check;
+
+    const LORA: &str = "
+checkpoint_dir: checkpoints/meta-llama/Llama-3.2-1B
+precision: bf16-true
+quantize: bnb.nf4
+devices: 1
+lora_r: 16
+lora_value: true
+lora_key: true
+train: {micro_batch_size: 2, global_batch_size: 16, max_seq_length: 512}
+";
+
+    #[test]
+    fn recipes_have_their_own_defaults() {
+        check(
+            "lora.yaml",
+            LORA,
+            &[
+                ("outcome", "estimate"),
+                ("weights", "nf4"),
+                ("adapter", "qlora"),
+                ("compute", "bf16"),
+                ("rank", "16"),
+                ("targets", "query key value"),
+                ("accumulation", "8"),
+                ("strategy", "none"),
+                ("optimizer", "paged_adamw_32bit"),
+            ],
+        );
+        let full = "
+checkpoint_dir: checkpoints/google/gemma-2b
+devices: 2
+train: {micro_batch_size: 4, global_batch_size: 32}
+";
+        check(
+            "full.yaml",
+            full,
+            &[
+                ("outcome", "question"),
+                ("asks", "sequence"),
+                ("strategy", "fsdp1"),
+                ("checkpointing", "true"),
+                ("compute", "bf16 autocast"),
+                ("weights", "fp32"),
+            ],
+        );
+        let command = "litgpt pretrain tiny-llama-1.1b --train.max_seq_length 1024 --devices 4";
+        check(
+            "run.sh",
+            command,
+            &[
+                ("task", "pretraining"),
+                ("gpus", "4"),
+                ("micro_batch", "4"),
+                ("accumulation", "32"),
+            ],
+        );
+    }
+}

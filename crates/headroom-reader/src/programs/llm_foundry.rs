@@ -259,3 +259,55 @@ impl Reader<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::programs::testing::check;
+
+    const RUN: &str = "
+variables: {length: 4096}
+max_seq_len: ${variables.length}
+model: {name: hf_causal_lm, pretrained_model_name_or_path: meta-llama/Llama-2-7b-hf, peft_config: {r: 16, target_modules: [q_proj, v_proj]}}
+train_loader: &loader {name: finetuning, dataset: {packing_ratio: auto}}
+eval_loader: {<<: *loader}
+optimizer: {name: decoupled_lionw}
+max_duration: 1ep
+global_train_batch_size: 32
+device_train_microbatch_size: 2
+precision: amp_bf16
+fsdp_config: {sharding_strategy: FULL_SHARD, mixed_precision: PURE, activation_checkpointing: true}
+";
+
+    #[test]
+    fn the_launcher_takes_every_gpu() {
+        check(
+            "run.yaml",
+            RUN,
+            &[
+                ("outcome", "question"),
+                ("asks", "gpus"),
+                ("sequence", "4096"),
+                ("adapter", "lora"),
+                ("rank", "16"),
+                ("weights", "fp32"),
+                ("compute", "bf16"),
+                ("packing", "true"),
+                ("evaluation", "true"),
+            ],
+        );
+        let platform = format!(
+            "gpu_num: 8\nparameters:\n{}",
+            RUN.replace('\n', "\n  ")
+                .replace("variables.", "parameters.variables.")
+        );
+        check(
+            "mcli.yaml",
+            &platform,
+            &[
+                ("outcome", "estimate"),
+                ("gpus", "8"),
+                ("accumulation", "2"),
+            ],
+        );
+    }
+}

@@ -404,3 +404,44 @@ impl Reader<'_> {
         found.stage.value().copied()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::programs::testing::check;
+
+    const RUN: &str = "
+MODEL=(--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 --group-query-attention
+  --num-query-groups 8 --swiglu --normalization RMSNorm --position-embedding-type rope --untie-embeddings-and-output-weights
+  --seq-length 4096 --max-position-embeddings 8192 --vocab-size 128256 --make-vocab-size-divisible-by 64)
+torchrun --nproc_per_node 8 --nnodes 2 pretrain_gpt.py ${MODEL[@]} --micro-batch-size 1 --global-batch-size 64 --bf16 \\
+  --tensor-model-parallel-size 4 --use-distributed-optimizer --recompute-activations
+";
+
+    #[test]
+    fn parallel_sizes_have_to_divide_the_gpus() {
+        check(
+            "run.sh",
+            RUN,
+            &[
+                ("outcome", "estimate"),
+                ("catalogue", "llama-3-8b"),
+                ("gpus", "16"),
+                ("strategy", "zero1+tp4"),
+                ("accumulation", "16"),
+                ("checkpointing", "selective"),
+            ],
+        );
+        let more = RUN.replace("--bf16", "--bf16 --pipeline-model-parallel-size 16");
+        check(
+            "run.sh",
+            &more,
+            &[
+                ("outcome", "question"),
+                ("asks", "gpus"),
+                ("strategy", "zero1+tp4+pp16"),
+            ],
+        );
+        let alone = RUN.replace("--use-distributed-optimizer", "");
+        check("run.sh", &alone, &[("strategy", "ddp+tp4")]);
+    }
+}

@@ -132,3 +132,27 @@ fn read(source: &Source) -> Option<Facts> {
     facts.evaluation = Fact::default_of(true, "nanochat");
     Some(facts)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::programs::testing::check;
+
+    #[test]
+    fn depth_decides_the_network() {
+        let run = "torchrun --standalone --nproc_per_node=4 -m scripts.base_train -- --depth=12 --device_batch_size=8 --total-batch-size=131072";
+        check(
+            "run.sh",
+            run,
+            &[
+                ("outcome", "estimate"),
+                (
+                    "model",
+                    "nanochat 12 layers × 768, 6 heads, vocabulary 32768",
+                ),
+                ("strategy", "zero2"),
+                ("accumulation", "2"),
+                ("compute", "bf16"),
+            ],
+        );
+    }
+}

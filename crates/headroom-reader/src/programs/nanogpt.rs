@@ -257,3 +257,50 @@ fn written(text: &str) -> Option<u64> {
         .collect();
     digits.parse().ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::programs::testing::check;
+
+    #[test]
+    fn constants_replace_those_of_the_script() {
+        let config = "
+# $ torchrun --standalone --nproc_per_node=4 train.py config/own.py
+wandb_project = 'owt'
+batch_size = 16
+gradient_accumulation_steps = 5 * 8
+max_iters = 100
+n_layer = 6
+";
+        check(
+            "own.py",
+            config,
+            &[
+                ("outcome", "estimate"),
+                (
+                    "model",
+                    "GPT-2 without biases 6 layers × 768, 12 heads, vocabulary 50304",
+                ),
+                ("gpus", "4"),
+                ("strategy", "ddp"),
+                ("accumulation", "10"),
+                ("sequence", "1024"),
+            ],
+        );
+        let command =
+            "python train.py config/finetune_shakespeare.py --batch_size=2 --dtype=float16";
+        check(
+            "run.sh",
+            command,
+            &[
+                ("model", "gpt2-xl"),
+                ("task", "sft"),
+                ("micro_batch", "2"),
+                ("compute", "fp16 autocast"),
+                ("gpus", "1"),
+            ],
+        );
+        let measured = "eval_only = True\nbatch_size = 8\nwandb_log = False\nmax_iters = 1";
+        check("eval.py", measured, &[("outcome", "refuse")]);
+    }
+}

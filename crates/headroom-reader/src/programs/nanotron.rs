@@ -173,3 +173,36 @@ fn spread(keys: &Keys, facts: &mut Facts) {
     };
     facts.strategy = Fact::read(strategy, "parallelism and optimizer.zero_stage");
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::programs::testing::check;
+
+    const RUN: &str = "
+model:
+  dtype: bfloat16
+  model_config: {is_llama_config: true, hidden_size: 2048, intermediate_size: 8192, num_attention_heads: 32, num_hidden_layers: 16, num_key_value_heads: 8, tie_word_embeddings: true, vocab_size: 128256, max_position_embeddings: 4096}
+optimizer: {zero_stage: 1, accumulate_grad_in_fp32: true, optimizer_factory: {name: adamW}}
+parallelism: {dp: 4, tp: 2, pp: 1, recompute_layer: true}
+tokens: {micro_batch_size: 2, batch_accumulation_per_replica: 3, sequence_length: 4096}
+";
+
+    #[test]
+    fn gpus_are_the_product_of_parallel_sizes() {
+        check(
+            "config.yaml",
+            RUN,
+            &[
+                ("outcome", "estimate"),
+                ("catalogue", "llama-3.2-1b"),
+                ("gpus", "8"),
+                ("strategy", "zero1+tp2"),
+                ("accumulation", "3"),
+                ("checkpointing", "true"),
+                ("weights", "bf16"),
+            ],
+        );
+        let alone = RUN.replace("dp: 4", "dp: 1");
+        check("config.yaml", &alone, &[("gpus", "2"), ("strategy", "tp2")]);
+    }
+}

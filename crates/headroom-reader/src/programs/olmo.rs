@@ -164,3 +164,44 @@ fn spread(keys: &Keys, facts: &mut Facts) {
         facts.not_modelled.push(effect.into());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::programs::testing::check;
+
+    const RUN: &str = "
+run_name: small
+model: {d_model: 2048, n_heads: 16, n_layers: 16, mlp_ratio: 8, weight_tying: true, rope: true, layer_norm_type: default, layer_norm_with_affine: false, vocab_size: 50280, embedding_size: 50304, max_sequence_length: 2048}
+optimizer: {name: adamw}
+global_train_batch_size: 64
+device_train_microbatch_size: 4
+precision: amp_bf16
+activation_checkpointing: one_in_two
+fsdp: {sharding_strategy: SHARD_GRAD_OP, wrapping_strategy: by_block}
+";
+
+    #[test]
+    fn sizes_decide_the_network_and_the_launcher_its_gpus() {
+        check(
+            "run.yaml",
+            RUN,
+            &[
+                ("outcome", "question"),
+                ("asks", "gpus"),
+                ("catalogue", "olmo-1b"),
+                ("strategy", "zero2"),
+                ("compute", "bf16 autocast"),
+                ("checkpointing", "selective"),
+            ],
+        );
+        let copies = RUN.replace(
+            "run_name: small",
+            "run_name: small\ndistributed_strategy: ddp",
+        );
+        check(
+            "run.yaml",
+            &copies,
+            &[("outcome", "estimate"), ("strategy", "ddp")],
+        );
+    }
+}

@@ -386,3 +386,59 @@ impl Reader<'_> {
             })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::programs::testing::check;
+
+    #[test]
+    fn roles_that_share_gpus_count_once() {
+        let together = "
+python -m openrlhf.cli.train_ppo_ray --actor.num_gpus_per_node 4 --ref.num_gpus_per_node 4 --vllm.num_engines 2 \\
+  --vllm.tensor_parallel_size 2 --train.colocate_all --algo.advantage.estimator rloo --actor.model_name_or_path Qwen/Qwen3-4B \\
+  --train.micro_batch_size 2 --train.batch_size 64 --data.max_len 4096 --ds.zero_stage 3 --ds.packing_samples
+";
+        check(
+            "run.sh",
+            together,
+            &[
+                ("outcome", "estimate"),
+                ("task", "rloo"),
+                ("gpus", "4"),
+                ("accumulation", "8"),
+                ("strategy", "zero3"),
+            ],
+        );
+        let apart = together.replace("--train.colocate_all", "");
+        check("run.sh", &apart, &[("gpus", "12")]);
+        let old = "
+ray job submit --address=http://127.0.0.1:8265 -- python3 -m openrlhf.cli.train_ppo_ray --actor_num_gpus_per_node 2 \\
+  --ref_num_gpus_per_node 2 --critic_num_gpus_per_node 2 --reward_num_gpus_per_node 2 --vllm_num_engines 2 --colocate_actor_ref \\
+  --pretrain meta-llama/Meta-Llama-3-8B --reward_pretrain some/rm --micro_train_batch_size 4 --train_batch_size 128 \\
+  --prompt_max_len 512 --generate_max_len 1536 --zero_stage 2 --bf16 --adam_offload --flash_attn --gradient_checkpointing
+";
+        check(
+            "old.sh",
+            old,
+            &[
+                ("task", "ppo"),
+                ("gpus", "8"),
+                ("sequence", "2048"),
+                ("accumulation", "16"),
+                ("offload", "optimizer"),
+                ("attention", "flash"),
+                ("checkpointing", "true"),
+            ],
+        );
+        let tuned = "deepspeed --module openrlhf.cli.train_sft --model.model_name_or_path gpt2 --ds.zero_stage 2 --data.max_len 128";
+        check(
+            "sft.sh",
+            tuned,
+            &[
+                ("outcome", "question"),
+                ("asks", "gpus"),
+                ("micro_batch", "8"),
+            ],
+        );
+    }
+}

@@ -308,3 +308,61 @@ fn offload(keys: &Keys, model: &str, facts: &mut Facts) {
         facts.not_modelled.push(format!("{model}.{effect}"));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::programs::testing::check;
+
+    #[test]
+    fn training_and_inference_have_gpus_of_their_own() {
+        let rl = "
+seq_len = 4096
+[model]
+name = \"Qwen/Qwen3-4B\"
+[deployment]
+num_train_gpus = 2
+num_infer_gpus = 6
+[trainer.model]
+ac = \"None\"
+cp = 2
+[trainer.model.lora]
+rank = 4
+[orchestrator]
+group_size = 8
+";
+        check(
+            "rl.toml",
+            rl,
+            &[
+                ("outcome", "estimate"),
+                ("gpus", "8"),
+                ("strategy", "fsdp2+cp2"),
+                ("adapter", "lora"),
+                ("rank", "4"),
+                ("checkpointing", "false"),
+                ("samples", "8"),
+                ("sequence", "4096"),
+            ],
+        );
+        let sft = "
+[model]
+name = \"Qwen/Qwen3-0.6B\"
+[data]
+seq_len = 2048
+batch_size = 16
+[deployment]
+num_train_gpus = 4
+";
+        check(
+            "sft.toml",
+            sft,
+            &[
+                ("task", "sft"),
+                ("gpus", "4"),
+                ("micro_batch", "1"),
+                ("accumulation", "4"),
+                ("weights", "fp32"),
+            ],
+        );
+    }
+}

@@ -357,3 +357,40 @@ fn common_to_both(keys: &Keys, at: &str, model: &str, facts: &mut Facts) {
         .or(keys.switch(&format!("{at}use_sample_packing")))
         .or_default(true, "SkyRL's remove_microbatch_padding");
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::programs::testing::check;
+
+    #[test]
+    fn samples_of_a_mini_batch_are_divided_over_ranks() {
+        let run = "
+TP=2
+uv run -m skyrl.train.entrypoints.main_base trainer.policy.model.path=Qwen/Qwen3-8B trainer.strategy=megatron \\
+  trainer.placement.policy_num_gpus_per_node=8 trainer.policy.megatron_config.tensor_model_parallel_size=$TP \\
+  trainer.policy_mini_batch_size=64 trainer.micro_train_batch_size_per_gpu=4 generator.n_samples_per_prompt=4 \\
+  trainer.max_prompt_length=1024 generator.sampling_params.max_generate_length=3072
+";
+        check(
+            "run.sh",
+            run,
+            &[
+                ("outcome", "estimate"),
+                ("gpus", "8"),
+                ("strategy", "zero1+tp2"),
+                ("accumulation", "16"),
+                ("sequence", "4096"),
+                ("weights", "bf16"),
+            ],
+        );
+        let apart = run.replace(
+            "trainer.strategy=megatron",
+            "trainer.placement.colocate_all=false generator.num_inference_engines=4",
+        );
+        check(
+            "run.sh",
+            &apart,
+            &[("strategy", "fsdp2"), ("gpus", "12"), ("weights", "fp32")],
+        );
+    }
+}

@@ -299,3 +299,42 @@ fn method(keys: &Keys, rank: Fact<u64>, at: &str, facts: &mut Facts) {
         _ => common::trains_all(facts),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::programs::testing::check;
+
+    #[test]
+    fn rollouts_are_divided_over_ranks() {
+        let run = "
+python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo actor_rollout_ref.model.path=Qwen/Qwen2.5-7B-Instruct \\
+  data.max_prompt_length=1024 data.max_response_length=1024 actor_rollout_ref.actor.ppo_mini_batch_size=64 \\
+  actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4 actor_rollout_ref.rollout.n=4 trainer.n_gpus_per_node=8 \\
+  actor_rollout_ref.actor.fsdp_config.param_offload=True
+";
+        check(
+            "run.sh",
+            run,
+            &[
+                ("outcome", "estimate"),
+                ("task", "grpo"),
+                ("sequence", "2048"),
+                ("accumulation", "8"),
+                ("strategy", "fsdp1"),
+                ("weights", "fp32"),
+                ("samples", "4"),
+            ],
+        );
+        let tuned = "torchrun --nproc_per_node=4 -m verl.trainer.fsdp_sft_trainer model.partial_pretrain=gpt2 data.train_batch_size=64 data.micro_batch_size_per_gpu=8";
+        check(
+            "sft.sh",
+            tuned,
+            &[
+                ("task", "sft"),
+                ("gpus", "4"),
+                ("accumulation", "2"),
+                ("strategy", "fsdp2"),
+            ],
+        );
+    }
+}

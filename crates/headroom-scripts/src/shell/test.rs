@@ -205,7 +205,14 @@ fn compare(shell: &mut Shell, left: &Operand, operator: &str, right: &Operand) -
         let number =
             |text: &str, shell: &mut Shell| super::arithmetic::evaluate(text.trim(), shell).ok();
         if a.trim().is_empty() || b.trim().is_empty() {
-            return Status::No;
+            // An argument that was not given would be a number.
+            use super::value::Known;
+            let open = |value: &Value| value.parts().iter().any(|part| part.known != Known::Yes);
+            return if open(&left.value) || open(&right.value) {
+                Status::Unknown
+            } else {
+                Status::No
+            };
         }
         let (Some(a), Some(b)) = (number(&a, shell), number(&b, shell)) else {
             return Status::Unknown;

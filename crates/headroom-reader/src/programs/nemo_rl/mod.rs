@@ -417,3 +417,55 @@ fn adapters(keys: &Keys, at: &str, facts: &mut Facts) {
             Fact::follows(vec!["all-linear".into()], format!("{at} names none"))
         };
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::programs::testing::{check, check_beside};
+
+    const RUN: &str = "
+defaults: ../../grpo_math_1B.yaml
+policy:
+  model_name: Qwen/Qwen3-8B
+  train_micro_batch_size: 2
+  max_total_sequence_length: 8192
+  dtensor_cfg: {enabled: false}
+  megatron_cfg: {enabled: true, tensor_model_parallel_size: 2, activation_checkpointing: true}
+cluster: {gpus_per_node: 8, num_nodes: 2}
+";
+
+    #[test]
+    fn a_shipped_base_stands_in_where_the_run_is_said() {
+        check(
+            "grpo.yaml",
+            RUN,
+            &[
+                ("outcome", "estimate"),
+                ("task", "grpo"),
+                ("strategy", "zero1+tp2"),
+                ("accumulation", "32"),
+                ("gpus", "16"),
+                ("weights", "bf16"),
+                ("samples", "16"),
+                ("optimizer", "adam"),
+            ],
+        );
+        let short = "defaults: sft.yaml\ncluster: {gpus_per_node: 4}";
+        check(
+            "sft-x.yaml",
+            short,
+            &[("outcome", "question"), ("asks", "base config")],
+        );
+        let unknown = RUN.replace("grpo_math_1B", "our_base");
+        check("grpo.yaml", &unknown, &[("outcome", "question")]);
+        let base = "sft: {}\npolicy: {model_name: gpt2, train_global_batch_size: 8, train_micro_batch_size: 1, max_total_sequence_length: 64, dtensor_cfg: {enabled: true}}";
+        check_beside(
+            &[("sft-x.yaml", short), ("sft.yaml", base)],
+            &[
+                ("outcome", "estimate"),
+                ("model", "gpt2"),
+                ("accumulation", "2"),
+                ("strategy", "fsdp2"),
+            ],
+        );
+    }
+}

@@ -289,3 +289,63 @@ fn of_comments(text: &str, facts: &mut Facts) {
         facts.offload = Fact::default_of(Offload::None, "open-instruct's ds_configs");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::programs::testing::check;
+
+    #[test]
+    fn comments_and_job_launchers_say_gpus() {
+        let run = "
+model_name_or_path: meta-llama/Llama-3.1-8B
+use_slow_tokenizer: true
+dataset_mixer: {some/data: 1.0}
+max_seq_length: 4096 # fits with DeepSpeed Stage3
+per_device_train_batch_size: 1 # for 8 GPUs
+gradient_accumulation_steps: 2 # effective batch size 32 with 2 nodes
+with_tracking: true
+";
+        check(
+            "sft.yaml",
+            run,
+            &[
+                ("outcome", "estimate"),
+                ("gpus", "16"),
+                ("strategy", "zero3"),
+                ("compute", "bf16"),
+                ("checkpointing", "false"),
+            ],
+        );
+        let job = "
+python mason.py --num_nodes 2 --gpus 8 -- accelerate launch --mixed_precision bf16 --num_processes 8 --use_deepspeed \\
+  --deepspeed_config_file configs/ds_configs/stage3_no_offloading_accelerate.conf open_instruct/dpo_tune_cache.py \\
+  --model_name_or_path gpt2 --max_seq_length 1024 --per_device_train_batch_size 1 --gradient_checkpointing
+";
+        check(
+            "dpo.sh",
+            job,
+            &[
+                ("outcome", "estimate"),
+                ("task", "dpo"),
+                ("gpus", "16"),
+                ("strategy", "zero3"),
+                ("checkpointing", "true"),
+            ],
+        );
+        let rl = "
+python open_instruct/grpo_fast.py --model_name_or_path gpt2 --pack_length 8192 --num_learners_per_node 4 4 \\
+  --vllm_num_engines 8 --deepspeed_stage 3 --num_samples_per_prompt_rollout 16
+";
+        check(
+            "grpo.sh",
+            rl,
+            &[
+                ("outcome", "estimate"),
+                ("gpus", "16"),
+                ("sequence", "8192"),
+                ("strategy", "zero3"),
+                ("samples", "16"),
+            ],
+        );
+    }
+}
