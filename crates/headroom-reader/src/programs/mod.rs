@@ -33,6 +33,7 @@ mod open_instruct;
 mod openrlhf;
 mod prime_rl;
 mod qlora_pipe;
+mod sentence_transformers;
 mod simpletuner;
 mod skyrl;
 #[cfg(test)]
@@ -57,6 +58,7 @@ pub const PROGRAMS: &[Program] = &[
     onetrainer::PROGRAM,
     timm::PROGRAM,
     open_clip::PROGRAM,
+    sentence_transformers::PROGRAM,
     dinov2::PROGRAM,
     kohya::PROGRAM,
     diffusers::PROGRAM,

@@ -227,6 +227,9 @@ fn adapter(keys: &Keys, facts: &mut Facts) {
         let frozen = keys.switch("model.freeze_llm").value() == Some(&true);
         facts.trained = if frozen {
             Fact::read(Trained::Part("the projector".into()), "model.freeze_llm")
+        } else if keys.switch("model.freeze_visual_encoder").value() == Some(&true) {
+            let words = "language model + projector (vision tower frozen)";
+            Fact::read(Trained::Part(words.into()), "model.freeze_visual_encoder")
         } else {
             Fact::follows(Trained::All, "no model.lora")
         };
@@ -254,6 +257,10 @@ fn adapter(keys: &Keys, facts: &mut Facts) {
             Trained::AdaptersAnd(modules.clone()),
             &format!("{lora}.modules_to_save"),
         ),
+        // A projector between image and text is always trained.
+        _ if keys.has("model.visual_encoder") => {
+            Fact::read(Trained::AdaptersAnd(vec!["projector".into()]), lora)
+        }
         _ => Fact::read(Trained::Adapters, lora),
     };
 }

@@ -324,7 +324,17 @@ impl<'a> Trainer<'a> {
             .map(|call| calls.keys(call).whole("model_max_length"))
             .find(Fact::is_known)
             .unwrap_or_default();
-        facts.sequence = loader.or(cut).or(constant(calls)).or(tokenizer);
+        // `model.max_seq_length = 256`, which Sentence Transformers read.
+        let assigned = calls.module.assigned.iter().rev();
+        let assigned = assigned
+            .filter(|(name, _)| name.ends_with(".max_seq_length"))
+            .find_map(|(_, value)| match value {
+                Value::Int(length) => u64::try_from(*length).ok(),
+                _ => None,
+            });
+        let assigned =
+            assigned.map_or(Fact::Unsaid, |length| Fact::read(length, "max_seq_length"));
+        facts.sequence = loader.or(assigned).or(cut).or(constant(calls)).or(tokenizer);
     }
 
     /// One `python` process, where no launcher is given: the script's own files may still name an engine.
