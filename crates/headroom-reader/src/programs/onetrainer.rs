@@ -179,9 +179,10 @@ fn method(keys: &Keys, network: &str, facts: &mut Facts) {
     .iter()
     .any(|key| keys.switch(key).value() == Some(&true));
     let silent = keys.switch("text_encoder.train").is_unsaid();
-    facts.text_encoders_trained = match silent {
-        true => Fact::default_of(true, DEFAULT),
-        false => Fact::read(text, "text_encoder.train"),
+    facts.text_encoders_trained = if silent {
+        Fact::default_of(true, DEFAULT)
+    } else {
+        Fact::read(text, "text_encoder.train")
     };
     if !lora {
         facts.adapter = Fact::follows(None, "training_method");

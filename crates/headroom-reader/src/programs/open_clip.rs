@@ -32,11 +32,11 @@ fn read(source: &Source) -> Option<Facts> {
     facts.accumulation = flags.whole("accum_freq").or_default(1, DEFAULT);
     facts.sequence = flags.whole("force_context_length").or_default(77, DEFAULT);
     let model = facts.model.value().cloned().unwrap_or_default();
-    let named = model.split('-').filter_map(|part| part.parse::<u64>().ok());
-    let named = named
-        .filter(|edge| (96..=1024).contains(edge))
-        .last()
-        .unwrap_or(224);
+    let mut named = model
+        .rsplit('-')
+        .filter_map(|part| part.parse::<u64>().ok());
+    let named = named.find(|edge| (96..=1024).contains(edge));
+    let named = named.unwrap_or(224);
     let size = flags
         .largest("force_image_size")
         .or_default(named, "open_clip's configuration of the model");

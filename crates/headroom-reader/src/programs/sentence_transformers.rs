@@ -106,9 +106,12 @@ fn model(module: &Module, made: &Call) -> Fact<String> {
     found
         .unwrap_or_else(|| Fact::Unknown("the model is made elsewhere".into()))
         // A name alone is one of its own models.
-        .map(|name| match name.contains(['/', '\\', '.']) {
-            true => name,
-            false => format!("sentence-transformers/{name}"),
+        .map(|name| {
+            if name.contains(['/', '\\', '.']) {
+                name
+            } else {
+                format!("sentence-transformers/{name}")
+            }
         })
 }
 

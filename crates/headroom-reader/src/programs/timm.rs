@@ -119,9 +119,9 @@ fn read(source: &Source) -> Option<Facts> {
 /// The size of images: said, or the number that an architecture's name ends in, or 224.
 fn sizes(flags: &Keys, model: &Fact<String>, facts: &mut Facts) {
     let named = model.value().and_then(|name| {
-        let parts = name.split(['_', '.']);
-        let sizes = parts.filter_map(|part| part.parse::<u64>().ok());
-        sizes.filter(|edge| (96..=1024).contains(edge)).last()
+        let parts = name.rsplit(['_', '.']);
+        let mut sizes = parts.filter_map(|part| part.parse::<u64>().ok());
+        sizes.find(|edge| (96..=1024).contains(edge))
     });
     // `--input-size 3 224 224`.
     let input = flags

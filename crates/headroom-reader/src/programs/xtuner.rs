@@ -255,7 +255,7 @@ fn adapter(keys: &Keys, facts: &mut Facts) {
     facts.trained = match keys.list(&format!("{lora}.modules_to_save")).value() {
         Some(modules) if !modules.is_empty() => Fact::read(
             Trained::AdaptersAnd(modules.clone()),
-            &format!("{lora}.modules_to_save"),
+            format!("{lora}.modules_to_save"),
         ),
         // A projector between image and text is always trained.
         _ if keys.has("model.visual_encoder") => {

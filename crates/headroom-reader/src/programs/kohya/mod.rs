@@ -271,9 +271,10 @@ fn model(keys: &Keys, script: Script) -> Fact<String> {
             let file = !id && script.unet && script.common;
             if file && names::named(&name).catalogue.is_none() {
                 let second = keys.switch("v2").value() == Some(&true);
-                let (network, why) = match second {
-                    true => ("stabilityai/stable-diffusion-2-1", "v2"),
-                    false => ("stable-diffusion-v1-5/stable-diffusion-v1-5", "no --v2"),
+                let (network, why) = if second {
+                    ("stabilityai/stable-diffusion-2-1", "v2")
+                } else {
+                    ("stable-diffusion-v1-5/stable-diffusion-v1-5", "no --v2")
                 };
                 return Fact::follows(network.into(), format!("{why}, and the file {name}"));
             }

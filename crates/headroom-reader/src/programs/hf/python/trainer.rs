@@ -332,9 +332,12 @@ impl<'a> Trainer<'a> {
                 Value::Int(length) => u64::try_from(*length).ok(),
                 _ => None,
             });
-        let assigned =
-            assigned.map_or(Fact::Unsaid, |length| Fact::read(length, "max_seq_length"));
-        facts.sequence = loader.or(assigned).or(cut).or(constant(calls)).or(tokenizer);
+        let assigned = assigned.map_or(Fact::Unsaid, |length| Fact::read(length, "max_seq_length"));
+        facts.sequence = loader
+            .or(assigned)
+            .or(cut)
+            .or(constant(calls))
+            .or(tokenizer);
     }
 
     /// One `python` process, where no launcher is given: the script's own files may still name an engine.
