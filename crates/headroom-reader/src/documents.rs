@@ -165,8 +165,8 @@ fn referred(name: &str, keys: &Keys, path: &str, left: usize) -> Option<Document
         let arguments: Vec<&str> = arguments.split(',').map(str::trim).collect();
         return match (function, arguments.as_slice()) {
             ("oc.env", [_, default]) => Some(Document::Text((*default).trim_matches('"').into())),
-            ("mul", [a, b]) => arithmetic(a, b, |a, b| a.checked_mul(b)),
-            ("div", [a, b]) => arithmetic(a, b, |a, b| a.checked_div(b)),
+            ("mul", [a, b]) => arithmetic(a, b, i128::checked_mul),
+            ("div", [a, b]) => arithmetic(a, b, i128::checked_div),
             _ => None,
         };
     }

@@ -39,15 +39,23 @@ pub fn divided(global: &Fact<u64>, by: Option<u64>, what: &str) -> Fact<u64> {
         (Fact::Known { value, .. }, Some(by)) => {
             Fact::follows((value / by).max(1), format!("{what} {value} / {by}"))
         }
-        (Fact::Known { .. }, None) => Fact::Unsaid,
         (Fact::Unknown(why), _) => Fact::Unknown(why.clone()),
-        (Fact::Unsaid, _) => Fact::Unsaid,
+        (Fact::Known { .. } | Fact::Unsaid, _) => Fact::Unsaid,
     }
 }
 
 pub fn checkpointing(on: Fact<bool>) -> Fact<Checkpointing> {
-    on.map(|on| match on {
-        true => Checkpointing::On,
-        false => Checkpointing::Off,
+    on.map(|on| {
+        if on {
+            Checkpointing::On
+        } else {
+            Checkpointing::Off
+        }
     })
+}
+
+/// Whether a word is the path of a YAML file.
+pub fn is_yaml(path: &str) -> bool {
+    let extension = path.rsplit_once('.').map(|(_, extension)| extension);
+    matches!(extension, Some("yml" | "yaml"))
 }

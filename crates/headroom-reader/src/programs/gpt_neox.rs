@@ -34,7 +34,7 @@ fn read(source: &Source) -> Option<Facts> {
             {
                 return None;
             }
-            let files = words().filter(|word| word.ends_with(".yml") || word.ends_with(".yaml"));
+            let files = words().filter(|word| common::is_yaml(word));
             let mut all = Keys::default();
             let mut prefix = "";
             for word in words() {

@@ -39,16 +39,18 @@ const MODELS: &[(&str, Blocks, [u64; 6])] = &[
     ("whisper", Blocks::Own("Whisper"), [4, 384, 6, 6, 1536, 448]),
 ];
 
+/// Keys of its trainer that others do not have.
+const OWN: &[&str] = &[
+    "trainer.mp",
+    "trainer.train_batch_size",
+    "trainer.model_axis_size",
+    "trainer.per_device_parallelism",
+    "trainer.tensor_parallel_axes",
+    "trainer.fsdp_axis",
+];
+
 fn read(source: &Source) -> Option<Facts> {
     let keys = source.document()?;
-    const OWN: &[&str] = &[
-        "trainer.mp",
-        "trainer.train_batch_size",
-        "trainer.model_axis_size",
-        "trainer.per_device_parallelism",
-        "trainer.tensor_parallel_axes",
-        "trainer.fsdp_axis",
-    ];
     let marks = OWN.iter().filter(|key| keys.has(key)).count();
     let own = marks >= 1 && keys.has("trainer.num_train_steps")
         || marks >= 2
@@ -61,7 +63,8 @@ fn read(source: &Source) -> Option<Facts> {
             .any(|(name, ..)| kind.value().is_some_and(|kind| kind == name));
     let trains =
         keys.has("trainer.num_train_steps") || keys.has("num_train_steps") || keys.has("epoch");
-    if !own && !(sized && keys.has("trainer")) {
+    let shaped = sized && keys.has("trainer");
+    if !(own || shaped) {
         return None;
     }
     let served = [

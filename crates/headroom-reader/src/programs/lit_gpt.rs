@@ -94,8 +94,13 @@ impl Script<'_> {
             .and_then(|text| text.parse::<u64>().ok());
         facts.gpus = match (devices, self.whole("devices"), self.whole("num_of_devices")) {
             (Some(devices), ..) => Fact::default_of(devices, "its devices option"),
-            (None, said @ Fact::Known { .. }, _) => said,
-            (None, _, said) => said,
+            (None, said, other) => {
+                if said.is_known() {
+                    said
+                } else {
+                    other
+                }
+            }
         };
         facts.nodes = Fact::default_of(1, "Fabric");
         let steps = self

@@ -93,8 +93,7 @@ fn recipe(word: &str) -> Option<Recipe> {
 fn of(keys: &Keys, recipe: Recipe) -> Facts {
     let mut facts = Facts::of("litgpt");
     let (global, micro) = match recipe {
-        Recipe::Full => (16, 1),
-        Recipe::Lora | Recipe::Adapter => (16, 1),
+        Recipe::Full | Recipe::Lora | Recipe::Adapter => (16, 1),
         Recipe::Pretrain => (512, 4),
     };
     model(keys, recipe, &mut facts);

@@ -207,13 +207,12 @@ impl Reader<'_> {
             .is_some_and(|name| name.eq_ignore_ascii_case("PURE"));
         facts.compute = precision.and_then(|name| {
             Some(match (name.as_str(), pure) {
-                ("amp_bf16", true) => Compute::Bf16,
+                ("amp_bf16", true) | ("bf16", _) => Compute::Bf16,
                 ("amp_bf16", false) => Compute::Bf16Autocast,
                 ("amp_fp16", true) => Compute::Fp16,
                 ("amp_fp16", false) => Compute::Fp16Autocast,
                 ("amp_fp8", _) => Compute::Bf16Fp8,
                 ("fp32", _) => Compute::Fp32,
-                ("bf16", _) => Compute::Bf16,
                 _ => return None,
             })
         });

@@ -41,6 +41,8 @@ mod testing;
 mod timm;
 mod tokenizers;
 mod torch_loop;
+mod torchtitan;
+mod torchtune;
 mod ultralytics;
 mod unknown_script;
 mod verl;
@@ -78,6 +80,8 @@ pub const PROGRAMS: &[Program] = &[
     nanogpt::PROGRAM,
     lit_gpt::PROGRAM,
     litgpt::PROGRAM,
+    torchtune::PROGRAM,
+    torchtitan::PROGRAM,
     nanotron::PROGRAM,
     nemo_rl::PROGRAM,
     prime_rl::PROGRAM,

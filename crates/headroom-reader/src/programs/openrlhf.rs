@@ -226,9 +226,10 @@ impl Reader<'_> {
             Fact::default_of(Offload::None, "OpenRLHF")
         };
         let kind = if self.flat {
-            match self.on("", "bf16") {
-                true => Fact::read("bf16".to_string(), "bf16"),
-                false => Fact::default_of("fp32".to_string(), "OpenRLHF without --bf16"),
+            if self.on("", "bf16") {
+                Fact::read("bf16".to_string(), "bf16")
+            } else {
+                Fact::default_of("fp32".to_string(), "OpenRLHF without --bf16")
             }
         } else {
             self.flags
@@ -367,9 +368,10 @@ impl Reader<'_> {
 
     fn attention(&self) -> Fact<Attention> {
         if self.flat && !self.flags.has("attn_implementation") {
-            return match self.on("", "flash_attn") || self.on("", "packing_samples") {
-                true => Fact::read(Attention::Flash, "flash_attn"),
-                false => Fact::default_of(Attention::Eager, "OpenRLHF without --flash_attn"),
+            return if self.on("", "flash_attn") || self.on("", "packing_samples") {
+                Fact::read(Attention::Flash, "flash_attn")
+            } else {
+                Fact::default_of(Attention::Eager, "OpenRLHF without --flash_attn")
             };
         }
         let name = self.name("ds.attn_implementation", "attn_implementation");

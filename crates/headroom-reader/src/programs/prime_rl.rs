@@ -229,6 +229,18 @@ fn precision(keys: &Keys, model: &str, facts: &mut Facts) {
     };
 }
 
+/// Layers that its LoRA is for where none is named.
+const ALL: &[&str] = &[
+    "q_proj",
+    "k_proj",
+    "v_proj",
+    "o_proj",
+    "gate_proj",
+    "up_proj",
+    "down_proj",
+    "experts",
+];
+
 fn method(keys: &Keys, model: &str, facts: &mut Facts) {
     let at = format!("{model}.lora");
     if !matches!(keys.peek(&at), Some(Document::Map(_))) {
@@ -239,16 +251,6 @@ fn method(keys: &Keys, model: &str, facts: &mut Facts) {
         .whole(&format!("{at}.rank"))
         .or_default(16, "prime-rl's lora.rank");
     common::trains_lora(facts, rank, &at);
-    const ALL: &[&str] = &[
-        "q_proj",
-        "k_proj",
-        "v_proj",
-        "o_proj",
-        "gate_proj",
-        "up_proj",
-        "down_proj",
-        "experts",
-    ];
     facts.targets = keys.list(&format!("{at}.target_modules")).or_default(
         ALL.iter().map(|name| (*name).into()).collect(),
         "prime-rl's target_modules",

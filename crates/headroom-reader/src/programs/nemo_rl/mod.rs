@@ -82,7 +82,7 @@ fn recognises(keys: &Keys) -> bool {
     let other = keys.has("trainer") || keys.has("actor_rollout_ref") || keys.has("model");
     // Hydra's `defaults` are a list; those of NeMo-RL name one file.
     let built =
-        matches!(keys.peek("defaults"), Some(Document::Text(path)) if path.ends_with(".yaml"));
+        matches!(keys.peek("defaults"), Some(Document::Text(path)) if common::is_yaml(path));
     !other && (built || keys.has("policy.model_name") && method)
 }
 

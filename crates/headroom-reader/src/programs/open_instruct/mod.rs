@@ -170,6 +170,17 @@ fn rewarded(keys: &Keys) -> Facts {
     facts
 }
 
+/// Layers that its LoRA is for.
+const TARGETS: &[&str] = &[
+    "q_proj",
+    "o_proj",
+    "v_proj",
+    "k_proj",
+    "gate_proj",
+    "up_proj",
+    "down_proj",
+];
+
 fn shared(keys: &Keys, facts: &mut Facts) {
     let four_bits = keys.switch("use_qlora").value() == Some(&true);
     facts.weights = if four_bits {
@@ -186,15 +197,6 @@ fn shared(keys: &Keys, facts: &mut Facts) {
             .whole("lora_rank")
             .or_default(64, "open-instruct's lora_rank");
         common::trains_lora(facts, rank, "use_lora");
-        const TARGETS: &[&str] = &[
-            "q_proj",
-            "o_proj",
-            "v_proj",
-            "k_proj",
-            "gate_proj",
-            "up_proj",
-            "down_proj",
-        ];
         let targets = TARGETS.iter().map(|name| (*name).to_string()).collect();
         facts.targets = Fact::default_of(targets, "open-instruct");
     } else {
