@@ -15,6 +15,7 @@ mod layout;
 mod map;
 mod micro;
 mod moves;
+pub mod planner;
 mod rate;
 mod search;
 mod solve;
@@ -34,6 +35,7 @@ pub use layout::{Layout, LayoutSearch, Layouts, layouts};
 pub use map::{FitMap, Size};
 pub use micro::with_batch;
 pub use moves::{Cost, FOLKLORE, Folklore, Group, MOVES, Move, find as find_move};
+pub use planner::{Locks, Plan, PlanId, Planner, Plans, Results, plan};
 pub use rate::{PROGRAMS, Rule, Scaled, scaled};
 pub use search::{Candidate, Found, Point, Search, Tally};
 pub use solve::{

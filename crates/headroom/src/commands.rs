@@ -135,6 +135,27 @@ const RULE: Opt = Opt {
     about: "linear, sqrt or none; the default depends on the optimizer",
 };
 
+const KEEP: Opt = Opt {
+    name: "keep",
+    value: "SETTING",
+    about: "a setting that no plan changes; repeatable",
+};
+const ALLOW: Opt = Opt {
+    name: "allow",
+    value: "CLASS",
+    about: "what plans may do to results: identical, rounding, same-batch (default) or changes",
+};
+const PROGRAM: Opt = Opt {
+    name: "program",
+    value: "P",
+    about: "only plans that this export target can run",
+};
+const GOAL: Opt = Opt {
+    name: "goal",
+    value: "G",
+    about: "fits (default), faster, batch, length or cards",
+};
+
 const RUNS: Opt = Opt {
     name: "runs",
     value: "FILE",
@@ -165,6 +186,13 @@ pub(super) const COMMANDS: &[Command] = &[
         options: &[SET],
         about: "find the largest micro-batch that fits",
         run: estimate::fit,
+    },
+    Command {
+        name: "plan",
+        words: &["WHAT"],
+        options: &[GOAL, KEEP, ALLOW, PROGRAM, SET],
+        about: "what to change: the fewest changes that fit, the fastest run, the one with most room",
+        run: strategy::plan,
     },
     Command {
         name: "ladder",

@@ -1,7 +1,7 @@
 //! Adafactor instead of Adam.
 
 use super::adamw;
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 use headroom_scenario::Optimizer;
 
 pub const MOVE: Move = Move {
@@ -11,6 +11,7 @@ pub const MOVE: Move = Move {
     what: "Stores one row and one column of second moments per matrix instead of two full states.",
     needs: "AdamW.",
     cost: Cost::Results,
+    results: Results::Changes,
     never_worse: false,
     speed: "Slower: many small kernels per tensor.",
     quality: "A different optimizer: the learning rate must be retuned.",

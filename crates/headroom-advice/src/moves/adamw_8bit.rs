@@ -1,6 +1,6 @@
 //! 8-bit AdamW (bitsandbytes).
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 use super::{adamw, nvidia};
 use headroom_scenario::Optimizer;
 
@@ -11,6 +11,7 @@ pub const MOVE: Move = Move {
     what: "Optimizer states in 8 bits, with one scale for each block of 256.",
     needs: "AdamW; an NVIDIA GPU.",
     cost: Cost::Results,
+    results: Results::SameBatch,
     never_worse: false,
     speed: "Slightly faster: less memory traffic.",
     quality: "Matches 32-bit states in the published runs; embeddings should keep 32-bit states.",

@@ -1,6 +1,6 @@
 //! No dropout on adapter inputs.
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 
 pub const MOVE: Move = Move {
     id: "no-adapter-dropout",
@@ -9,6 +9,7 @@ pub const MOVE: Move = Move {
     what: "Adapted layers save neither a mask nor a dropped-out copy of their input.",
     needs: "LoRA with dropout.",
     cost: Cost::Results,
+    results: Results::Changes,
     never_worse: true,
     speed: "Faster: two fewer kernels per adapted layer.",
     quality: "Less regularization; most recipes use none for large models.",

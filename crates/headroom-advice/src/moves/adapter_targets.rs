@@ -1,7 +1,7 @@
 //! Adapters on the attention layers only.
 
 use super::attention_layers;
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 
 pub const MOVE: Move = Move {
     id: "fewer-adapters",
@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "Removes the adapters from the feed-forward layers, and with them the wide inputs saved for backward.",
     needs: "LoRA on attention and other layers.",
     cost: Cost::Results,
+    results: Results::Changes,
     never_worse: true,
     speed: "Faster.",
     quality: "Adapting all linear layers trains better at equal rank.",

@@ -1,6 +1,6 @@
 //! Adapters in bf16.
 
-use super::{Cost, Group, Move, own_loss, with};
+use super::{Cost, Group, Move, Results, own_loss, with};
 
 pub const MOVE: Move = Move {
     id: "bf16-adapters",
@@ -9,6 +9,7 @@ pub const MOVE: Move = Move {
     what: "Keeps adapters in the base's dtype, so their inputs are not cast to fp32 and saved a second time.",
     needs: "fp32 adapters on a 16-bit base, in a custom training loop.",
     cost: Cost::Results,
+    results: Results::Changes,
     never_worse: true,
     speed: "Slightly faster.",
     quality: "Small adapter updates are lost to rounding.",

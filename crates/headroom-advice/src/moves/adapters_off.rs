@@ -1,6 +1,6 @@
 //! The model with its base model as the reference (adapters off).
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 use headroom_scenario::Reference;
 
 pub const MOVE: Move = Move {
@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "Disables the adapters for the reference pass, so no copy of the model is needed.",
     needs: "Adapters, and a reference model that is a copy.",
     cost: Cost::Free,
+    results: Results::Rounding,
     never_worse: true,
     speed: "No change.",
     quality: "Identical: a new adapter changes nothing before training.",

@@ -1,6 +1,6 @@
 //! Bf16 autocast.
 
-use super::{Cost, Group, Move, autocasts, has_bf16, with};
+use super::{Cost, Group, Move, Results, autocasts, has_bf16, with};
 use headroom_scenario::Precision;
 
 pub const MOVE: Move = Move {
@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "Runs matrix products in bf16 and saves their inputs in bf16, over fp32 weights.",
     needs: "fp32 training; a GPU with bf16.",
     cost: Cost::Results,
+    results: Results::SameBatch,
     never_worse: false,
     speed: "Much faster on tensor cores.",
     quality: "The standard recipe: no loss of quality in practice.",

@@ -1,6 +1,6 @@
 //! Fp16 autocast with a GradScaler.
 
-use super::{Cost, Group, Move, autocasts, has_bf16, with};
+use super::{Cost, Group, Move, Results, autocasts, has_bf16, with};
 use headroom_scenario::{Precision, Scenario, systems};
 
 pub const MOVE: Move = Move {
@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "Runs matrix products in fp16 and saves their inputs in fp16, over fp32 weights, with loss scaling.",
     needs: "fp32 training on a GPU without bf16, or of a program that knows fp16 only.",
     cost: Cost::Results,
+    results: Results::SameBatch,
     never_worse: false,
     speed: "Much faster on tensor cores.",
     quality: "Steps that overflow are skipped; some models (T5, some ViTs) overflow on every step.",

@@ -1,6 +1,6 @@
 //! The moving average (EMA) on the host.
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 
 pub const MOVE: Move = Move {
     id: "ema-on-host",
@@ -9,6 +9,7 @@ pub const MOVE: Move = Move {
     what: "Keeps the averaged weights in host memory and updates them there.",
     needs: "A moving average of the weights on the GPU.",
     cost: Cost::Time,
+    results: Results::Identical,
     never_worse: false,
     speed: "Each update copies the weights over PCIe; updating every tenth step hides the cost.",
     quality: "Identical at the same update interval.",

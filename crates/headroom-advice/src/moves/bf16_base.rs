@@ -1,6 +1,6 @@
 //! Adapters on a frozen bf16 base.
 
-use super::{Cost, Group, Move, autocasts, has_bf16, with};
+use super::{Cost, Group, Move, Results, autocasts, has_bf16, with};
 use headroom_scenario::Precision;
 
 pub const MOVE: Move = Move {
@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "Loads the frozen base with two bytes per weight instead of four; autocast then needs no copies of it, and adapters stay in fp32.",
     needs: "LoRA on an fp32 base; a GPU with bf16.",
     cost: Cost::Results,
+    results: Results::SameBatch,
     never_worse: false,
     speed: "Faster: weights are not cast on every use.",
     quality: "The standard recipe: the base is not trained, and most checkpoints are published in bf16.",

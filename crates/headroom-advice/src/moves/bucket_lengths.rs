@@ -1,6 +1,6 @@
 //! Batches of similar length.
 
-use super::{Cost, Group, Move, reads_sequences, with};
+use super::{Cost, Group, Move, Results, reads_sequences, with};
 use headroom_scenario::Distribution;
 
 pub const MOVE: Move = Move {
@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "Samples of similar length share a batch and are padded to the longest of that batch instead of the global maximum.",
     needs: "Padded text sequences with a known mean or 95th percentile.",
     cost: Cost::Results,
+    results: Results::SameBatch,
     never_worse: true,
     speed: "Faster: less computation on padding.",
     quality: "Batches are no longer drawn at random: samples in one batch have similar length.",

@@ -1,6 +1,6 @@
 //! Gradients as views of DDP's buckets.
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 use headroom_scenario::Parallelism;
 
 pub const MOVE: Move = Move {
@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "Gradients are stored in DDP's communication buckets instead of in addition to them.",
     needs: "DDP on several GPUs without `gradient_as_bucket_view`.",
     cost: Cost::Free,
+    results: Results::Identical,
     never_worse: true,
     speed: "Slightly faster: no copies into the buckets.",
     quality: "Identical.",

@@ -1,6 +1,6 @@
 //! Precomputed outputs of frozen encoders.
 
-use super::{Cost, Group, Move, encoder, is_frozen, with};
+use super::{Cost, Group, Move, Results, encoder, is_frozen, with};
 
 pub const MOVE: Move = Move {
     id: "cached-features",
@@ -9,6 +9,7 @@ pub const MOVE: Move = Move {
     what: "Latents, text embeddings or features are computed once per sample and stored; training steps load them, and the encoders leave the GPU.",
     needs: "Frozen encoders that run in each step, such as the VAE and text encoders of a diffusion model (dimension `encoders=1`).",
     cost: Cost::Results,
+    results: Results::SameBatch,
     never_worse: true,
     speed: "Faster: the encoders do not run, and reading a latent is quicker than decoding an image.",
     quality: "Identical for the samples as stored; random crops, flips and caption changes are fixed at that time.",

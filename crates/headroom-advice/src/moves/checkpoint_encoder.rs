@@ -1,6 +1,6 @@
 //! Checkpointing of the image encoder that is trained with a language model.
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 
 pub const MOVE: Move = Move {
     id: "checkpoint-encoder",
@@ -9,6 +9,7 @@ pub const MOVE: Move = Move {
     what: "Saves only the input of each encoder block and recomputes the block during backward.",
     needs: "A model whose dimension `checkpoint_encoder` is 0.",
     cost: Cost::Time,
+    results: Results::Identical,
     never_worse: false,
     speed: "The encoder's forward pass runs twice.",
     quality: "Identical except for batch-norm running statistics, which are updated twice.",

@@ -1,6 +1,6 @@
 //! Activation checkpointing, whole or selective, and offload of activations.
 
-use super::{Cost, Group, Move, copies, with};
+use super::{Cost, Group, Move, Results, copies, with};
 use headroom_scenario::{AdapterMethod, Checkpointing, Scenario};
 
 /// Common to all of these.
@@ -11,6 +11,7 @@ const CHECKPOINTING: Move = Move {
     what: "",
     needs: "No checkpointing yet, and the cache is off.",
     cost: Cost::Time,
+    results: Results::Identical,
     never_worse: false,
     speed: "",
     quality: "Identical: the random state is restored, so dropout drops the same elements.",

@@ -1,6 +1,6 @@
 //! Logits and cross-entropy in checkpointed chunks.
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 use super::{language_model, own_loss};
 use headroom_scenario::LossKernel;
 
@@ -11,6 +11,7 @@ pub const MOVE: Move = Move {
     what: "Logits exist for one chunk of tokens at a time and are recomputed in backward.",
     needs: "A language model whose loss computes all logits at once.",
     cost: Cost::Time,
+    results: Results::Rounding,
     never_worse: false,
     speed: "The output projection runs twice.",
     quality: "Identical up to rounding.",

@@ -1,6 +1,6 @@
 //! Cross-entropy in chunks.
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 use super::{language_model, own_loss, scales_logits};
 use headroom_scenario::LossKernel;
 
@@ -11,6 +11,7 @@ pub const MOVE: Move = Move {
     what: "The logits exist once; fp32 copies exist only for one chunk of tokens at a time.",
     needs: "A language model whose loss computes all logits at once, and whose head neither scales nor soft-caps them.",
     cost: Cost::Free,
+    results: Results::Rounding,
     never_worse: false,
     speed: "As fast as before.",
     quality: "Identical up to rounding.",

@@ -6,14 +6,14 @@ use headroom_scenario::{
     Scenario, Trainer, Training,
 };
 
-pub(super) fn with(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> Scenario {
+pub(crate) fn with(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> Scenario {
     let mut changed = scenario.clone();
     change(&mut changed);
     changed
 }
 
 /// The names of a decoder's attention layers that adapters usually target.
-pub(super) fn attention_layers(scenario: &Scenario) -> Option<Vec<String>> {
+pub(crate) fn attention_layers(scenario: &Scenario) -> Option<Vec<String>> {
     match Case::of(scenario).model?.arch {
         "gpt2" => Some(vec!["c_attn".into()]),
         "llama" | "mistral" | "mixtral" | "qwen2" | "qwen3" | "gemma" | "gemma2" => {
@@ -24,7 +24,7 @@ pub(super) fn attention_layers(scenario: &Scenario) -> Option<Vec<String>> {
 }
 
 /// The default adapters on a frozen bf16 base.
-pub(super) fn adapted(scenario: &mut Scenario, targets: Vec<String>) {
+pub(crate) fn adapted(scenario: &mut Scenario, targets: Vec<String>) {
     scenario.training.lora = Some(Lora {
         targets,
         ..Lora::default()
@@ -36,7 +36,7 @@ pub(super) fn adapted(scenario: &mut Scenario, targets: Vec<String>) {
 }
 
 /// The names of the embeddings.
-pub(super) fn embeddings(scenario: &Scenario) -> Option<Vec<String>> {
+pub(crate) fn embeddings(scenario: &Scenario) -> Option<Vec<String>> {
     let names: &[&str] = match Case::of(scenario).model?.arch {
         "gpt2" => &["wte", "wpe"],
         _ if language_model(scenario) => &["embed_tokens"],
@@ -45,21 +45,21 @@ pub(super) fn embeddings(scenario: &Scenario) -> Option<Vec<String>> {
     Some(names.iter().map(|name| (*name).to_string()).collect())
 }
 
-pub(super) fn language_model(scenario: &Scenario) -> bool {
+pub(crate) fn language_model(scenario: &Scenario) -> bool {
     Case::of(scenario)
         .model
         .is_some_and(|model| model.category == ModelCategory::Decoders)
 }
 
 /// Whether Liger has kernels for the model.
-pub(super) fn has_liger(scenario: &Scenario) -> bool {
+pub(crate) fn has_liger(scenario: &Scenario) -> bool {
     Case::of(scenario)
         .model
         .is_some_and(|model| catalog::has_liger(model.arch))
 }
 
 /// Whether the model scales or caps its logits after the head.
-pub(super) fn scales_logits(scenario: &Scenario) -> bool {
+pub(crate) fn scales_logits(scenario: &Scenario) -> bool {
     Case::of(scenario)
         .model
         .is_some_and(|model| catalog::scales_logits(model.arch))
@@ -67,7 +67,7 @@ pub(super) fn scales_logits(scenario: &Scenario) -> bool {
 
 /// Whether the trainers of a run's task can express a change: they checkpoint every layer or none, and step on the GPU
 /// after backward.
-pub(super) fn trainer_can_express(run: &Scenario, changed: &Scenario) -> bool {
+pub(crate) fn trainer_can_express(run: &Scenario, changed: &Scenario) -> bool {
     let (before, after) = (&run.training, &changed.training);
     let checkpoints = |training: &Training| (training.checkpointing, training.checkpoint_every);
     let plain = matches!(
@@ -82,18 +82,18 @@ pub(super) fn trainer_can_express(run: &Scenario, changed: &Scenario) -> bool {
 }
 
 /// Whether the task is run by TRL itself, not by another tool.
-pub(super) fn by_trl(scenario: &Scenario) -> bool {
+pub(crate) fn by_trl(scenario: &Scenario) -> bool {
     let task = &scenario.training.task;
     let others = [Objective::Orpo, Objective::Cpo, Objective::SimPo];
     task.head == LmHead::Fused && !others.contains(&task.objective)
 }
 
 /// Whether the model's own loss is trained, which other kernels can compute.
-pub(super) fn own_loss(scenario: &Scenario) -> bool {
+pub(crate) fn own_loss(scenario: &Scenario) -> bool {
     scenario.training.task.objective == Objective::Pretraining
 }
 
-pub(super) fn reads_sequences(scenario: &Scenario) -> bool {
+pub(crate) fn reads_sequences(scenario: &Scenario) -> bool {
     Case::of(scenario).model.is_some_and(|model| {
         matches!(
             model.category,
@@ -107,7 +107,7 @@ pub(super) fn reads_sequences(scenario: &Scenario) -> bool {
 }
 
 /// The run with a dimension of the model scaled down, rounded to a multiple; `None` below `least`.
-pub(super) fn less(
+pub(crate) fn less(
     scenario: &Scenario,
     dim: &str,
     part: (u64, u64),
@@ -124,18 +124,18 @@ pub(super) fn less(
     })
 }
 
-pub(super) fn has_bf16(scenario: &Scenario) -> bool {
+pub(crate) fn has_bf16(scenario: &Scenario) -> bool {
     Case::of(scenario).has((8, 0), |gpu| gpu.bf16)
 }
 
-pub(super) fn nvidia(scenario: &Scenario) -> bool {
+pub(crate) fn nvidia(scenario: &Scenario) -> bool {
     Case::of(scenario)
         .gpu
         .is_none_or(|gpu| gpu.vendor == Vendor::Nvidia)
 }
 
 /// Whether this is AdamW with full states on the GPU, in one process or DDP: sharded states cannot be replaced.
-pub(super) fn adamw(scenario: &Scenario) -> bool {
+pub(crate) fn adamw(scenario: &Scenario) -> bool {
     let whole = matches!(
         scenario.parallel.strategy,
         Parallelism::None | Parallelism::Ddp | Parallelism::DataParallel
@@ -151,17 +151,17 @@ pub(super) fn adamw(scenario: &Scenario) -> bool {
 }
 
 /// Whether one process copies the model to several GPUs, which not every model and mode allows.
-pub(super) fn copies(scenario: &Scenario) -> bool {
+pub(crate) fn copies(scenario: &Scenario) -> bool {
     scenario.parallel.strategy == Parallelism::DataParallel && scenario.hardware.gpus > 1
 }
 
 /// Whether the trainer enables autocast: transformers' Trainer does not under `DataParallel`.
-pub(super) fn autocasts(scenario: &Scenario) -> bool {
+pub(crate) fn autocasts(scenario: &Scenario) -> bool {
     !copies(scenario) || scenario.stack.trainer == Trainer::Torch
 }
 
 /// The name of the image or spectrum encoder, if a run may freeze it.
-pub(super) fn encoder(scenario: &Scenario) -> Option<&'static str> {
+pub(crate) fn encoder(scenario: &Scenario) -> Option<&'static str> {
     if scenario.model.network.is_some() {
         return None;
     }
@@ -174,7 +174,7 @@ pub(super) fn encoder(scenario: &Scenario) -> Option<&'static str> {
 }
 
 /// Whether that encoder is frozen.
-pub(super) fn is_frozen(scenario: &Scenario, part: &str) -> bool {
+pub(crate) fn is_frozen(scenario: &Scenario, part: &str) -> bool {
     let training = &scenario.training;
     match &training.lora {
         Some(lora) => lora.exclude.iter().any(|name| name == part),

@@ -1,6 +1,6 @@
 //! Freeing the model's output before backward.
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 
 pub const MOVE: Move = Move {
     id: "drop-outputs",
@@ -9,6 +9,7 @@ pub const MOVE: Move = Move {
     what: "Frees the logits once the loss is computed; a loop that keeps `outputs` holds them during backward.",
     needs: "The loop keeps the model's output.",
     cost: Cost::Free,
+    results: Results::Identical,
     never_worse: true,
     speed: "No change.",
     quality: "Identical.",

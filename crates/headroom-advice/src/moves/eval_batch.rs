@@ -2,7 +2,7 @@
 
 use std::num::NonZero;
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 
 pub const MOVE: Move = Move {
     id: "eval-batch",
@@ -11,6 +11,7 @@ pub const MOVE: Move = Move {
     what: "An evaluation's forward pass has fewer samples at once.",
     needs: "An evaluation batch larger than the micro-batch.",
     cost: Cost::Free,
+    results: Results::Identical,
     never_worse: true,
     speed: "Evaluation runs in smaller batches; training does not change.",
     quality: "Identical.",

@@ -1,6 +1,6 @@
 //! Expandable segments.
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 use headroom_catalog::Os;
 
 pub const MOVE: Move = Move {
@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "The allocator grows one segment instead of holding many of fixed size, so reserved memory stays close to allocated.",
     needs: "Linux; the option is off.",
     cost: Cost::Free,
+    results: Results::Identical,
     never_worse: false,
     speed: "Practically no change.",
     quality: "Identical.",

@@ -1,6 +1,6 @@
 //! Sampling for one micro-batch at a time.
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 use headroom_scenario::{Objective, Sampler};
 
 pub const MOVE: Move = Move {
@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "The KV cache holds one micro-batch's completions instead of a whole step's.",
     needs: "Several micro-batches per step, each with complete groups of completions.",
     cost: Cost::Time,
+    results: Results::Rounding,
     never_worse: false,
     speed: "Slower sampling, in smaller batches.",
     quality: "Identical.",

@@ -1,6 +1,6 @@
 //! Half the bins of the spectrum loss.
 
-use super::{Cost, Group, Move, less};
+use super::{Cost, Group, Move, Results, less};
 
 pub const MOVE: Move = Move {
     id: "fewer-bins",
@@ -9,6 +9,7 @@ pub const MOVE: Move = Move {
     what: "Halves the last dimension of the batch x peaks x bins loss grid.",
     needs: "A network with a `bins` dimension.",
     cost: Cost::Results,
+    results: Results::Changes,
     never_worse: true,
     speed: "Faster.",
     quality: "The loss resolves masses half as finely.",

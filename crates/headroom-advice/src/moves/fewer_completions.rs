@@ -1,6 +1,6 @@
 //! Groups of completions that fit into one micro-batch.
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 use headroom_scenario::{Objective, Sampler};
 
 pub const MOVE: Move = Move {
@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "Samples groups of one micro-batch, so the KV cache never holds more than that.",
     needs: "Groups larger than the micro-batches of all GPUs together, which hold at least two completions.",
     cost: Cost::Results,
+    results: Results::Changes,
     never_worse: false,
     speed: "Slower sampling, in smaller batches.",
     quality: "Advantages are estimated from smaller groups and are noisier.",

@@ -1,6 +1,6 @@
 //! Three quarters of the edges.
 
-use super::{Cost, Group, Move, less, with};
+use super::{Cost, Group, Move, Results, less, with};
 use headroom_core::estimate::{edges, frequent};
 use headroom_scenario::{Case, Distribution};
 
@@ -11,6 +11,7 @@ pub const MOVE: Move = Move {
     what: "A smaller cutoff radius or an edge budget per batch: per-edge weights shrink in proportion.",
     needs: "A graph network with a dimension `edges` or `nonbonded`.",
     cost: Cost::Results,
+    results: Results::Changes,
     never_worse: true,
     speed: "Faster.",
     quality: "Long-range contacts are left out.",

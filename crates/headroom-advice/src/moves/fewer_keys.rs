@@ -1,6 +1,6 @@
 //! Half the keys that each query gathers.
 
-use super::{Cost, Group, Move, less};
+use super::{Cost, Group, Move, Results, less};
 
 pub const MOVE: Move = Move {
     id: "fewer-keys",
@@ -9,6 +9,7 @@ pub const MOVE: Move = Move {
     what: "Halves k_max: gathered keys and values shrink in proportion.",
     needs: "A network with a dimension `k_max`.",
     cost: Cost::Results,
+    results: Results::Changes,
     never_worse: true,
     speed: "Faster.",
     quality: "Each query attends to fewer keys.",

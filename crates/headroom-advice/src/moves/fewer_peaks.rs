@@ -1,6 +1,6 @@
 //! Half the peaks of a spectrum.
 
-use super::{Cost, Group, Move, less};
+use super::{Cost, Group, Move, Results, less};
 
 pub const MOVE: Move = Move {
     id: "fewer-peaks",
@@ -9,6 +9,7 @@ pub const MOVE: Move = Move {
     what: "Attends over half the peaks; weak peaks are dropped.",
     needs: "A network over spectra with a `peaks` dimension.",
     cost: Cost::Results,
+    results: Results::Changes,
     never_worse: true,
     speed: "Faster.",
     quality: "Weak peaks are lost.",

@@ -1,6 +1,6 @@
 //! A 4-bit base under existing adapters.
 
-use super::{Cost, Group, Move, copies, nvidia, quantizable, with};
+use super::{Cost, Group, Move, Results, copies, nvidia, quantizable, with};
 use headroom_scenario::{Precision, Quantization};
 
 pub const MOVE: Move = Move {
@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "The frozen base is stored in NF4; matrices are dequantized one at a time, on use.",
     needs: "Adapters on a base under fp16 autocast; an NVIDIA GPU.",
     cost: Cost::Results,
+    results: Results::Changes,
     never_worse: false,
     speed: "Slower: every matrix is dequantized in the forward and the backward pass.",
     quality: "A little quantization noise from the base.",

@@ -1,7 +1,7 @@
 //! Freeze the embeddings.
 
 use super::embeddings;
-use super::{Cost, Group, Move, own_loss, with};
+use super::{Cost, Group, Move, Results, own_loss, with};
 
 pub const MOVE: Move = Move {
     id: "freeze-embeddings",
@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "Embeddings get no gradients and no optimizer states; with tied weights the output projection is frozen too.",
     needs: "Full training of a language model on its own loss.",
     cost: Cost::Results,
+    results: Results::Changes,
     never_worse: true,
     speed: "Slightly faster.",
     quality: "New tokens cannot be learned; fine-tuning rarely needs trained embeddings.",

@@ -1,6 +1,6 @@
 //! Freezing the image or spectrum encoder.
 
-use super::{Cost, Group, Move, encoder, is_frozen, with};
+use super::{Cost, Group, Move, Results, encoder, is_frozen, with};
 
 pub const MOVE: Move = Move {
     id: "freeze-encoder",
@@ -9,6 +9,7 @@ pub const MOVE: Move = Move {
     what: "The image tower or spectrum backbone gets no gradients and no optimizer states; if nothing before it is trained, its activations are freed immediately.",
     needs: "A model with an encoder and a head that reads it, such as LLaVA or a fine-tuned DreaMS.",
     cost: Cost::Results,
+    results: Results::Changes,
     never_worse: true,
     speed: "Faster: no backward pass through the encoder.",
     quality: "Features stay as pre-trained; LLaVA's first stages freeze the tower, too.",

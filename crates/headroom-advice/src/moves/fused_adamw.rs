@@ -1,6 +1,6 @@
 //! Fused AdamW.
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 use headroom_scenario::Optimizer;
 
 pub const MOVE: Move = Move {
@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "One kernel for the whole update, without the parameter-sized temporaries of the foreach implementation.",
     needs: "AdamW with another implementation.",
     cost: Cost::Free,
+    results: Results::Rounding,
     never_worse: false,
     speed: "Faster: 7 passes over memory instead of 20.",
     quality: "Identical up to rounding.",

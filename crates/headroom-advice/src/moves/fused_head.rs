@@ -1,6 +1,6 @@
 //! A fused head and loss without logits.
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 use headroom_scenario::{LmHead, Objective};
 
 pub const MOVE: Move = Move {
@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "Projects labelled tokens tile by tile and keeps no logits.",
     needs: "A loss that computes all logits; TRL 1.7 or later.",
     cost: Cost::Free,
+    results: Results::Rounding,
     never_worse: false,
     speed: "The output projection runs once more in backward.",
     quality: "Identical up to rounding.",

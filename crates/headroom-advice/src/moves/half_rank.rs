@@ -1,6 +1,6 @@
 //! Adapters of half the rank.
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 
 pub const MOVE: Move = Move {
     id: "half-rank",
@@ -9,6 +9,7 @@ pub const MOVE: Move = Move {
     what: "Adapters, their gradients and their optimizer states halve; the inputs saved for backward do not change.",
     needs: "LoRA of rank 8 or more.",
     cost: Cost::Results,
+    results: Results::Changes,
     never_worse: true,
     speed: "Slightly faster.",
     quality: "On the LoRA paper's tasks, ranks 4 and 8 do as well as 64; large changes of style or knowledge need more.",

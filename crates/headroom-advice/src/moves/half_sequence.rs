@@ -1,7 +1,7 @@
 //! Sequences of half the length.
 
 use super::reads_sequences;
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 
 pub const MOVE: Move = Move {
     id: "half-sequence",
@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "Longer texts are truncated or split.",
     needs: "A network on sequences of 256 tokens or more.",
     cost: Cost::Results,
+    results: Results::Changes,
     never_worse: true,
     speed: "Faster: half the tokens.",
     quality: "The model sees less context.",

@@ -1,6 +1,6 @@
 //! Half the largest size of the data.
 
-use super::{Cost, Group, Move, less};
+use super::{Cost, Group, Move, Results, less};
 
 pub const MOVE: Move = Move {
     id: "half-size",
@@ -9,6 +9,7 @@ pub const MOVE: Move = Move {
     what: "Halves the largest size of a declared network that only its inputs and tensors use, not its layers.",
     needs: "A declared network with such a size of 16 or more.",
     cost: Cost::Results,
+    results: Results::Changes,
     never_worse: true,
     speed: "Faster.",
     quality: "The model or its loss sees less input.",

@@ -1,6 +1,6 @@
 //! Liger's norms, rotary embeddings and gated layers.
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 use super::{has_liger, language_model, own_loss};
 use headroom_scenario::Kernels;
 
@@ -11,6 +11,7 @@ pub const MOVE: Move = Move {
     what: "Fused kernels that save fewer tensors for backward than the library's Python code.",
     needs: "A decoder supported by Liger, trained on its own loss; a GPU supported by Triton.",
     cost: Cost::Free,
+    results: Results::Rounding,
     never_worse: true,
     speed: "Faster: fewer passes over memory.",
     quality: "Identical up to rounding.",

@@ -1,6 +1,6 @@
 //! Fused linear cross-entropy (Liger).
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 use super::{language_model, own_loss};
 use headroom_scenario::LossKernel;
 
@@ -11,6 +11,7 @@ pub const MOVE: Move = Move {
     what: "The full logits never exist; gradients of the output projection are computed chunk by chunk in the forward pass.",
     needs: "A language model whose loss computes all logits at once.",
     cost: Cost::Free,
+    results: Results::Rounding,
     never_worse: false,
     speed: "About as fast: the same products in smaller pieces.",
     quality: "Identical up to rounding.",

@@ -1,6 +1,6 @@
 //! LoRA on the attention layers, on a frozen bf16 base.
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 use super::{adapted, attention_layers, has_bf16};
 use headroom_scenario::LowPrecision;
 
@@ -11,6 +11,7 @@ pub const MOVE: Move = Move {
     what: "Trains low-rank adapters; the base gets no gradients and no optimizer states.",
     needs: "A network with known attention layers; a GPU with bf16.",
     cost: Cost::Results,
+    results: Results::Changes,
     never_worse: false,
     speed: "Faster backward: no weight gradients for the base.",
     quality: "Often enough for fine-tuning, not for pre-training; use a learning rate about ten times higher.",

@@ -20,7 +20,7 @@ mod checkpoint_encoder;
 mod checkpointing;
 mod chunked_head;
 mod chunked_loss;
-mod conditions;
+pub(crate) mod conditions;
 mod drop_outputs;
 mod eval_batch;
 mod expandable_segments;
@@ -63,6 +63,8 @@ mod zero_to_none;
 pub use folklore::{FOLKLORE, Folklore};
 
 use serde::Serialize;
+
+pub(crate) use crate::planner::Results;
 
 use conditions::{
     adamw, adapted, attention_layers, autocasts, by_trl, copies, embeddings, encoder, has_bf16,
@@ -173,6 +175,8 @@ pub struct Move {
     /// Its requirements.
     pub needs: &'static str,
     pub cost: Cost,
+    /// What it does to the results.
+    pub results: Results,
     /// Whether it never costs memory or time, in combination with any other moves.
     pub never_worse: bool,
     /// Its effect on speed.

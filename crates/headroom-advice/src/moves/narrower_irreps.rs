@@ -1,6 +1,6 @@
 //! Half the features of each kind.
 
-use super::{Cost, Group, Move, less};
+use super::{Cost, Group, Move, Results, less};
 
 pub const MOVE: Move = Move {
     id: "half-irreps",
@@ -9,6 +9,7 @@ pub const MOVE: Move = Move {
     what: "Halves the scalars, vectors and tensors of the hidden features: per-edge weights shrink to about a quarter.",
     needs: "A network over irreps: dimensions `0e`, `1o` and `2e`.",
     cost: Cost::Results,
+    results: Results::Changes,
     never_worse: true,
     speed: "Faster.",
     quality: "A narrower model, to be trained from scratch.",

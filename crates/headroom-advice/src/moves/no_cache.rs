@@ -1,6 +1,6 @@
 //! Turn off the key-value cache.
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 
 pub const MOVE: Move = Move {
     id: "no-cache",
@@ -9,6 +9,7 @@ pub const MOVE: Move = Move {
     what: "Does not keep the keys and values that only generation needs.",
     needs: "The model fills a cache during training.",
     cost: Cost::Free,
+    results: Results::Identical,
     never_worse: true,
     speed: "No change.",
     quality: "Identical.",

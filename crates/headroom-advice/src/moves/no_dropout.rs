@@ -1,6 +1,6 @@
 //! No dropout.
 
-use super::{Cost, Group, Move, own_loss, with};
+use super::{Cost, Group, Move, Results, own_loss, with};
 
 pub const MOVE: Move = Move {
     id: "no-dropout",
@@ -9,6 +9,7 @@ pub const MOVE: Move = Move {
     what: "No masks and no dropped-out copies are saved.",
     needs: "A network with active dropout, trained on its own loss.",
     cost: Cost::Results,
+    results: Results::Changes,
     never_worse: true,
     speed: "Faster: fewer kernels.",
     quality: "Less regularization; large models are usually trained without dropout.",

@@ -1,7 +1,7 @@
 //! AdamW on the CPU.
 
 use super::adamw;
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 use headroom_scenario::Optimizer;
 
 pub const MOVE: Move = Move {
@@ -11,6 +11,7 @@ pub const MOVE: Move = Move {
     what: "Optimizer states and the step live on the CPU; gradients are copied there and weights copied back.",
     needs: "AdamW on one GPU, without gradient clipping or a GradScaler.",
     cost: Cost::Time,
+    results: Results::Rounding,
     never_worse: false,
     speed: "Slow: the step is limited by PCIe and the CPU.",
     quality: "Identical up to rounding.",

@@ -1,6 +1,6 @@
 //! Step the optimizer inside backward.
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 use headroom_scenario::{CommHook, Optimizer, Parallelism};
 
 pub const MOVE: Move = Move {
@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "Each parameter is updated as soon as its gradient is complete, and the gradient is freed, so all gradients never exist at once.",
     needs: "No accumulation, no clipping by global norm, no fp16 scaler; one process or DDP without a communication hook.",
     cost: Cost::Free,
+    results: Results::Identical,
     never_worse: false,
     speed: "About as fast.",
     quality: "Identical without clipping.",

@@ -1,6 +1,6 @@
 //! Pack short samples into full sequences.
 
-use super::{Cost, Group, Move, own_loss, reads_sequences, with};
+use super::{Cost, Group, Move, Results, own_loss, reads_sequences, with};
 use headroom_scenario::{Distribution, Objective};
 
 pub const MOVE: Move = Move {
@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "Short samples are concatenated until they fill a sequence: no padding, and no mask that rules out the flash kernel.",
     needs: "Padded text sequences.",
     cost: Cost::Results,
+    results: Results::Changes,
     never_worse: true,
     speed: "No computation on padding, so an epoch takes fewer steps.",
     quality: "A sequence holds several samples, so an optimizer step sees more of them; unless positions and attention are reset per sample, samples attend to those before them.",

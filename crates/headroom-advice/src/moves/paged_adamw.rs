@@ -1,6 +1,6 @@
 //! Paged AdamW (bitsandbytes).
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 use super::{adamw, nvidia};
 use headroom_scenario::Optimizer;
 
@@ -11,6 +11,7 @@ pub const MOVE: Move = Move {
     what: "Optimizer states are in managed memory, which the driver evicts to the host when the GPU is full.",
     needs: "AdamW; an NVIDIA GPU.",
     cost: Cost::Time,
+    results: Results::Rounding,
     never_worse: false,
     speed: "As fast as AdamW while nothing is evicted; computed here as if all states were on the host.",
     quality: "Identical up to rounding.",

@@ -1,6 +1,6 @@
 //! Precomputed log-probabilities of the reference model.
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 use headroom_scenario::{LmHead, Objective, Reference};
 
 pub const MOVE: Move = Move {
@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "The model itself scores all data before training, so no copy of it is needed and no reference pass runs in a step.",
     needs: "DPO or KTO with TRL's head and a reference model.",
     cost: Cost::Free,
+    results: Results::Rounding,
     never_worse: true,
     speed: "One pass over the data before training instead of one in every epoch.",
     quality: "Identical.",

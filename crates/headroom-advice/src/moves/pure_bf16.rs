@@ -1,7 +1,7 @@
 //! Weights, gradients and states in bf16.
 
 use super::has_bf16;
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 use headroom_scenario::Precision;
 
 pub const MOVE: Move = Move {
@@ -11,6 +11,7 @@ pub const MOVE: Move = Move {
     what: "Two bytes each for weights, gradients and states, and no fp32 copy of the weights.",
     needs: "Trained fp32 weights; a GPU with bf16.",
     cost: Cost::Results,
+    results: Results::Changes,
     never_worse: false,
     speed: "Faster: the optimizer moves half the bytes.",
     quality: "Updates smaller than 1/256 of a weight are lost: fine-tuning mostly tolerates that, long pre-training does not.",

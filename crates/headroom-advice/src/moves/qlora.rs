@@ -1,6 +1,6 @@
 //! QLoRA: adapters on a 4-bit base.
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 use super::{
     adapted, attention_layers, by_trl, copies, has_bf16, language_model, nvidia, own_loss,
     quantizable,
@@ -14,6 +14,7 @@ pub const MOVE: Move = Move {
     what: "The frozen base is stored in NF4 with double quantization; matrices are dequantized to bf16 one at a time, on use.",
     needs: "A language model with known attention layers; an NVIDIA GPU with bf16.",
     cost: Cost::Results,
+    results: Results::Changes,
     never_worse: false,
     speed: "Slower: every matrix is dequantized in the forward and the backward pass.",
     quality: "As with LoRA, plus a little quantization noise from the base.",

@@ -1,6 +1,6 @@
 //! Resetting metrics after each evaluation.
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 
 pub const MOVE: Move = Move {
     id: "reset-metrics",
@@ -9,6 +9,7 @@ pub const MOVE: Move = Move {
     what: "Logged metrics are reset, so they keep nothing from earlier evaluations.",
     needs: "A loop whose metrics keep tensors from each evaluation (runtime.eval_keeps).",
     cost: Cost::Free,
+    results: Results::Identical,
     never_worse: true,
     speed: "The same.",
     quality: "Identical: the values of each batch are logged.",

@@ -1,6 +1,6 @@
 //! Fused attention (SDPA).
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 use headroom_scenario::Attention;
 
 pub const MOVE: Move = Move {
@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "Computes attention in one kernel that does not store the score matrix.",
     needs: "Eager attention.",
     cost: Cost::Free,
+    results: Results::Rounding,
     never_worse: false,
     speed: "Faster.",
     quality: "Identical up to rounding.",

@@ -1,6 +1,6 @@
 //! Images at three quarters of the size.
 
-use super::{Cost, Group, Move, less};
+use super::{Cost, Group, Move, Results, less};
 
 pub const MOVE: Move = Move {
     id: "smaller-images",
@@ -9,6 +9,7 @@ pub const MOVE: Move = Move {
     what: "Fewer pixels or patches: activations shrink quadratically.",
     needs: "A network on images.",
     cost: Cost::Results,
+    results: Results::Changes,
     never_worse: true,
     speed: "Faster.",
     quality: "Small objects are harder to see; position embeddings of a pre-trained ViT must be interpolated.",

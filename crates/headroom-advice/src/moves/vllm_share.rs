@@ -1,6 +1,6 @@
 //! A smaller share of the GPU for vLLM.
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 use headroom_core::estimate::least_vllm_share;
 use headroom_scenario::Case;
 
@@ -11,6 +11,7 @@ pub const MOVE: Move = Move {
     what: "vLLM gets its 16-bit weights and as much again for the KV cache, rounded up to a twentieth of the GPU.",
     needs: "vLLM on the same GPU with a larger share than that.",
     cost: Cost::Time,
+    results: Results::Identical,
     never_worse: false,
     speed: "Fewer completions are sampled at once.",
     quality: "Identical.",

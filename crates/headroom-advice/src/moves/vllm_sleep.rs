@@ -1,6 +1,6 @@
 //! vLLM's sleep mode during training.
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 use headroom_scenario::{Objective, Sampler};
 
 pub const MOVE: Move = Move {
@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "Frees vLLM's weights and KV cache after each round of sampling.",
     needs: "vLLM on the same GPU.",
     cost: Cost::Time,
+    results: Results::Identical,
     never_worse: false,
     speed: "Weights are copied to vLLM again before each round.",
     quality: "Identical.",

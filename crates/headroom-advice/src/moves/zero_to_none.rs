@@ -1,6 +1,6 @@
 //! Set gradients to None instead of zero.
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, Results, with};
 
 pub const MOVE: Move = Move {
     id: "zero-to-none",
@@ -9,6 +9,7 @@ pub const MOVE: Move = Move {
     what: "Gradients are freed after the step instead of being filled with zeros, so they do not exist during the next forward pass.",
     needs: "The loop calls `zero_grad(set_to_none=False)`.",
     cost: Cost::Free,
+    results: Results::Identical,
     never_worse: true,
     speed: "Slightly faster: no fill kernels.",
     quality: "Identical.",

@@ -84,6 +84,14 @@ pub fn quick_peak(scenario: &Scenario) -> Result<Bytes, Unsupported> {
     ranks::quick_peak(&Case::of(&deciding(scenario)))
 }
 
+/// The most that torch may allocate: what is usable, less the context, the libraries and what evaluations leave behind;
+/// `None` if the GPU's memory is unknown. A run whose allocated peak is above this does not fit.
+pub fn allocatable(scenario: &Scenario) -> Option<Bytes> {
+    let case = Case::of(scenario);
+    let growth = Growth::of(scenario).map_or(Bytes::ZERO, Growth::by_the_end);
+    Some(device::usable(&case)? - device::overhead(&case) - growth)
+}
+
 /// The same for the first rank only.
 pub fn quick_peak_of_first_rank(scenario: &Scenario) -> Result<Bytes, Unsupported> {
     Ok(ranks::quick_peak_of(&Case::of(&deciding(scenario)))?.0)

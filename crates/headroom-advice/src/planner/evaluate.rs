@@ -1,0 +1,227 @@
+//! The evaluation of runs: their peak and their step time, each part once.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::edit::Edit;
+use super::space::Space;
+use headroom_base::units::Bytes;
+use headroom_core::estimate::halves::{self, CombinedStep, OptimizerUpdate, Passes};
+use headroom_core::estimate::time::StepTime;
+use headroom_core::estimate::{
+    Estimate, Fit, Prediction, Unsupported, allocatable, quick_step,
+};
+use headroom_scenario::Scenario;
+
+/// A run's allocated peak and step time, without the allocator.
+#[derive(Clone, Copy, Debug)]
+pub struct Quick {
+    pub peak: Bytes,
+    /// What may be allocated.
+    pub room: Bytes,
+    pub seconds: f64,
+    /// The peak without the gradients, which an optimizer inside backward frees: a lower bound.
+    pub without_gradients: Bytes,
+}
+
+impl Quick {
+    pub fn may_fit(&self) -> bool {
+        self.peak <= self.room
+    }
+}
+
+/// A run's full estimate.
+#[derive(Clone, Debug)]
+pub struct Full {
+    pub scenario: Scenario,
+    pub estimate: Estimate,
+    /// `None` if the GPU's speed is unknown.
+    pub time: Option<StepTime>,
+    /// For the order of runs, also on a GPU of unknown speed.
+    pub seconds: f64,
+}
+
+impl Full {
+    pub fn fit(&self) -> Fit {
+        self.estimate.fit().unwrap_or(Fit::No)
+    }
+
+    pub fn fits(&self) -> bool {
+        matches!(self.fit(), Fit::Fits | Fit::Probably)
+    }
+
+    /// The device memory that the run needs by its end.
+    pub fn device(&self) -> Bytes {
+        self.estimate.device.expected + self.estimate.growth
+    }
+}
+
+/// Evaluations of one space.
+#[derive(Debug)]
+pub struct Evaluator<'a> {
+    pub space: Space<'a>,
+    quick: HashMap<Vec<Edit>, Option<Quick>>,
+    passes: HashMap<Vec<Edit>, Option<Passes>>,
+    updates: HashMap<Vec<Edit>, Option<OptimizerUpdate>>,
+    stateless: HashMap<Vec<Edit>, Option<OptimizerUpdate>>,
+    full: HashMap<Vec<Edit>, Option<Rc<Full>>>,
+    /// Networks that were run.
+    pub runs: u64,
+}
+
+impl<'a> Evaluator<'a> {
+    pub fn new(space: Space<'a>) -> Self {
+        Self {
+            space,
+            quick: HashMap::new(),
+            passes: HashMap::new(),
+            updates: HashMap::new(),
+            stateless: HashMap::new(),
+            full: HashMap::new(),
+            runs: 0,
+        }
+    }
+
+    /// The peak and the time of the run with these edits, sorted by axis; `None` if it is impossible or not modelled.
+    pub fn quick(&mut self, edits: &[Edit]) -> Option<Quick> {
+        if let Some(known) = self.quick.get(edits) {
+            return *known;
+        }
+        let found = self.run_quickly(edits);
+        self.quick.insert(edits.to_vec(), found);
+        found
+    }
+
+    fn run_quickly(&mut self, edits: &[Edit]) -> Option<Quick> {
+        let scenario = self.space.scenario(edits)?;
+        let room = allocatable(&scenario)?;
+        if scenario.hardware.gpus > 1 {
+            self.runs += 1;
+            let step = quick_step(&scenario, Bytes::MAX).ok()?;
+            return step.is_split.then_some(Quick {
+                peak: step.peak,
+                room,
+                seconds: step.step.expected.get(),
+                without_gradients: Bytes::ZERO,
+            });
+        }
+        let (step, gradients) = self.combined(&scenario, edits)?;
+        Some(Quick {
+            peak: step.peak,
+            room,
+            seconds: step.step.expected.get(),
+            without_gradients: step.in_passes - gradients,
+        })
+    }
+
+    /// The step in two halves, each of which is run once for all runs that share it.
+    fn combined(&mut self, scenario: &Scenario, edits: &[Edit]) -> Option<(CombinedStep, Bytes)> {
+        if !halves::separable(scenario) {
+            self.runs += 1;
+            return Some((halves::unsplit(scenario).ok()?, Bytes::ZERO));
+        }
+        let runs = &mut self.runs;
+        let mut known = |all: &mut HashMap<Vec<Edit>, Option<OptimizerUpdate>>,
+                         key: Vec<Edit>,
+                         of: &dyn Fn() -> Scenario| {
+            *all.entry(key).or_insert_with(|| {
+                *runs += 1;
+                halves::update(&of()).ok()
+            })
+        };
+        let kept = |keep: &dyn Fn(&Edit) -> bool| -> Vec<Edit> {
+            edits.iter().filter(|edit| keep(edit)).copied().collect()
+        };
+        let update = known(
+            &mut self.updates,
+            kept(&|edit| !edit.is_of_passes()),
+            &|| scenario.clone(),
+        )?;
+        let bare = known(
+            &mut self.stateless,
+            kept(&|edit| !edit.is_of_passes() && !edit.is_of_update()),
+            &|| halves::stateless_update_key(scenario),
+        )?;
+        let passes = *self
+            .passes
+            .entry(kept(&|edit| !edit.is_of_update()))
+            .or_insert_with(|| {
+                self.runs += 1;
+                halves::passes(scenario).ok()
+            });
+        let passes = passes?;
+        Some((
+            halves::combine(&passes, &update, &bare),
+            passes.gradients(),
+        ))
+    }
+
+    /// The full estimate of the run with these edits; `None` if it is impossible or too much work.
+    pub fn full(&mut self, edits: &[Edit]) -> Option<Rc<Full>> {
+        if let Some(known) = self.full.get(edits) {
+            return known.clone();
+        }
+        let found = self.run_fully(edits).map(Rc::new);
+        self.full.insert(edits.to_vec(), found.clone());
+        found
+    }
+
+    fn run_fully(&mut self, edits: &[Edit]) -> Option<Full> {
+        let scenario = self.space.scenario(edits)?;
+        self.runs += 1;
+        let prediction = Prediction::new(scenario);
+        let estimate = prediction.estimate().ok()?.clone();
+        let time = match prediction.step_time() {
+            Ok(time) => Some(time),
+            Err(Unsupported::UnknownSpeed(_)) => None,
+            Err(_) => return None,
+        };
+        let seconds = match &time {
+            Some(time) => time.step.expected.get(),
+            None => self.quick(edits)?.seconds,
+        };
+        Some(Full {
+            scenario: prediction.scenario().clone(),
+            estimate,
+            time,
+            seconds,
+        })
+    }
+
+    /// Whether the run fits and everything that is asked of it holds.
+    pub fn fits(&mut self, edits: &[Edit]) -> Option<Rc<Full>> {
+        if !self.quick(edits)?.may_fit() {
+            return None;
+        }
+        let full = self.full(edits).filter(|full| full.fits())?;
+        let accepted = self
+            .space
+            .locks
+            .accepts
+            .is_none_or(|accepts| accepts(&full.scenario));
+        accepted.then_some(full)
+    }
+}
+
+/// These edits and one more, which takes the place of another on its axis.
+pub fn with(edits: &[Edit], edit: Edit) -> Vec<Edit> {
+    let mut all: Vec<Edit> = edits.to_vec();
+    all.retain(|other| other.axis() != edit.axis());
+    let place = all.partition_point(|other| other.axis() < edit.axis());
+    all.insert(place, edit);
+    all
+}
+
+/// These edits and others, which take the places of those on their axes.
+pub fn with_all(edits: &[Edit], more: &[Edit]) -> Vec<Edit> {
+    more.iter().fold(edits.to_vec(), |all, edit| with(&all, *edit))
+}
+
+/// These edits without one.
+pub fn without(edits: &[Edit], edit: Edit) -> Vec<Edit> {
+    edits
+        .iter()
+        .filter(|other| **other != edit)
+        .copied()
+        .collect()
+}

@@ -1,0 +1,337 @@
+//! The planner: whole runs that fit, around one run, judged and spoken of in one way.
+//!
+//! A space has typed axes; an exploration evaluates as much of it as may hold the fastest or the roomiest run; plans are
+//! chosen, verified by full estimates, simplified and put into steps. [`Planner::step`] does a little at a time, so that a
+//! page can show progress and stop it; [`plan`] does all at once. Work is counted, not timed.
+
+mod choose;
+mod edit;
+mod evaluate;
+mod explore;
+mod results;
+mod space;
+mod speech;
+mod steps;
+
+pub use edit::{Axis, Edit, Sharding};
+pub use evaluate::Full;
+pub use results::{Locks, Results};
+pub use speech::{ABOUT, Speed, speed};
+pub use steps::Change;
+
+use std::rc::Rc;
+
+use choose::{Chosen, Keeps};
+use evaluate::Evaluator;
+use explore::Exploration;
+use headroom_core::estimate::{Estimate, Fit, Prediction, Unsupported};
+use headroom_scenario::Scenario;
+use space::Space;
+
+/// What a plan is best at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanId {
+    /// The fewest changes that make the run fit.
+    Fewest,
+    Fastest,
+    /// The most room of the plans that are at most a tenth slower than the fastest.
+    Room,
+}
+
+impl PlanId {
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Fewest => "fewest",
+            Self::Fastest => "fastest",
+            Self::Room => "room",
+        }
+    }
+
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Fewest => "fewest changes",
+            Self::Fastest => "fastest",
+            Self::Room => "most room",
+        }
+    }
+}
+
+/// A whole run that fits, and the way to it.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub id: PlanId,
+    pub full: Rc<Full>,
+    /// In an order in which each saves memory or time.
+    pub changes: Vec<Change>,
+    pub results: Results,
+}
+
+/// A change of training without which nothing fits, and the fastest run with it.
+#[derive(Clone, Debug)]
+pub struct Unlock {
+    pub plan: Plan,
+    pub id: String,
+    pub text: String,
+}
+
+/// The run as it is.
+#[derive(Clone, Debug)]
+pub struct Now {
+    pub estimate: Estimate,
+    pub seconds: Option<f64>,
+}
+
+/// All plans for a run.
+#[derive(Clone, Debug)]
+pub struct Plans {
+    pub now: Now,
+    /// At most three, the simplest first.
+    pub plans: Vec<Plan>,
+    /// If nothing fits with what is locked: what to unlock, the mildest first.
+    pub unlock: Vec<Unlock>,
+    /// Networks that were run.
+    pub runs: u64,
+}
+
+impl Plans {
+    pub fn fits(&self) -> bool {
+        !self.plans.is_empty()
+    }
+
+    pub fn find(&self, id: PlanId) -> Option<&Plan> {
+        self.plans.iter().find(|plan| plan.id == id)
+    }
+}
+
+/// Plans for a run within these locks.
+pub fn plan(run: &Scenario, locks: Locks) -> Result<Plans, Unsupported> {
+    let mut planner = Planner::new(run, locks)?;
+    while !planner.is_done() {
+        planner.step();
+    }
+    Ok(planner.finish())
+}
+
+/// The work that is left.
+#[derive(Debug)]
+enum Stage {
+    Exploring(Box<Exploration>),
+    /// Rare changes that may be needed, each tried with all runs.
+    Rare(Vec<Edit>),
+    /// Changes of training, the mildest first.
+    Sacrificing(Vec<Edit>),
+    Done,
+}
+
+/// A planner at work.
+#[derive(Debug)]
+pub struct Planner<'a> {
+    evaluator: Evaluator<'a>,
+    found: Plans,
+    stage: Stage,
+    /// What every run of the present exploration has.
+    always: Vec<Edit>,
+    /// The stage after the present exploration, if that finds nothing.
+    next: Option<Stage>,
+}
+
+/// Rows of a list that is read at a glance.
+const ROWS: usize = 5;
+
+impl<'a> Planner<'a> {
+    pub fn new(run: &'a Scenario, locks: Locks<'a>) -> Result<Self, Unsupported> {
+        let prediction = Prediction::new(run.clone());
+        let estimate = prediction.estimate()?;
+        if estimate.usable.is_none() {
+            return Err(Unsupported::UnknownMemory);
+        }
+        let now = Now {
+            estimate: estimate.clone(),
+            seconds: prediction
+                .step_time()
+                .ok()
+                .map(|time| time.step.expected.get()),
+        };
+        let mut evaluator = Evaluator::new(Space::new(run, locks));
+        let exploration = Exploration::new(&mut evaluator, &[]);
+        let rare = evaluator.space.rare();
+        Ok(Self {
+            evaluator,
+            found: Plans {
+                now,
+                plans: Vec::new(),
+                unlock: Vec::new(),
+                runs: 0,
+            },
+            stage: Stage::Exploring(Box::new(exploration)),
+            always: Vec::new(),
+            next: Some(Stage::Rare(rare)),
+        })
+    }
+
+    pub fn is_done(&self) -> bool {
+        matches!(self.stage, Stage::Done)
+    }
+
+    /// What is known so far.
+    pub fn found(&self) -> &Plans {
+        &self.found
+    }
+
+    pub fn finish(mut self) -> Plans {
+        self.found.runs = self.evaluator.runs;
+        self.found
+    }
+
+    /// Does the next piece of work.
+    pub fn step(&mut self) {
+        match std::mem::replace(&mut self.stage, Stage::Done) {
+            Stage::Exploring(mut exploration) => {
+                exploration.step(&mut self.evaluator);
+                self.stage = if exploration.is_done() {
+                    self.choose(&exploration)
+                } else {
+                    Stage::Exploring(exploration)
+                };
+            }
+            Stage::Rare(mut rare) => {
+                if rare.is_empty() {
+                    let mut sacrifices = self.evaluator.space.sacrifices();
+                    sacrifices.reverse();
+                    self.stage = Stage::Sacrificing(sacrifices);
+                } else {
+                    let edit = rare.remove(0);
+                    self.explore(edit, Stage::Rare(rare));
+                }
+            }
+            Stage::Sacrificing(mut rest) => {
+                let enough = self.found.unlock.len() >= ROWS || self.found.fits();
+                if let Some(edit) = rest.pop().filter(|_| !enough) {
+                    self.explore(edit, Stage::Sacrificing(rest));
+                }
+            }
+            Stage::Done => {}
+        }
+    }
+
+    fn explore(&mut self, always: Edit, next: Stage) {
+        self.always = vec![always];
+        self.next = Some(next);
+        let exploration = Exploration::new(&mut self.evaluator, &self.always);
+        self.stage = Stage::Exploring(Box::new(exploration));
+    }
+
+    /// The plans of an exploration, and the stage after it.
+    fn choose(&mut self, exploration: &Exploration) -> Stage {
+        let next = self.next.take().unwrap_or(Stage::Done);
+        let sacrifice = self
+            .always
+            .first()
+            .copied()
+            .filter(|edit| edit.results() > self.evaluator.space.locks.most);
+        let Some(fastest) = self.fastest(exploration) else {
+            return next;
+        };
+        if let Some(edit) = sacrifice {
+            let plan = self.plan(PlanId::Fastest, &fastest);
+            self.found.unlock.push(Unlock {
+                id: edit.id(),
+                text: speech::title(&[edit], &plan.full.scenario),
+                plan,
+            });
+            return next;
+        }
+        self.offer(exploration, &fastest);
+        Stage::Done
+    }
+
+    fn fastest(&mut self, exploration: &Exploration) -> Option<Chosen> {
+        let evaluator = &mut self.evaluator;
+        let found = choose::fastest(evaluator, &exploration.found)?;
+        let rare = evaluator.space.rare();
+        let polished = choose::polished(evaluator, found, &rare);
+        let keeps = Keeps::fastest(&polished);
+        Some(choose::simplified(evaluator, &polished, &keeps))
+    }
+
+    /// The three plans, as far as they differ.
+    fn offer(&mut self, exploration: &Exploration, fastest: &Chosen) {
+        let mut plans = Vec::new();
+        let surely = self.found.now.estimate.fit() == Some(Fit::Fits);
+        if !surely {
+            let options = self.options();
+            let fewest = choose::fewest(&mut self.evaluator, &options);
+            let fewer = fewest.filter(|fewest| fewest.edits.len() < fastest.edits.len());
+            if let Some(fewer) = fewer {
+                plans.push(self.plan(PlanId::Fewest, &fewer));
+            }
+        }
+        plans.push(self.plan(PlanId::Fastest, fastest));
+        if let Some(roomy) = choose::roomiest(&mut self.evaluator, exploration, fastest) {
+            let keeps = Keeps::room(&roomy, fastest);
+            let roomy = choose::simplified(&mut self.evaluator, &roomy, &keeps);
+            if saves(&roomy.full, &fastest.full) {
+                plans.push(self.plan(PlanId::Room, &roomy));
+            }
+        }
+        self.found.plans = plans;
+    }
+
+    /// Every single edit that is open to the run.
+    fn options(&self) -> Vec<Edit> {
+        let space = &self.evaluator.space;
+        let mut all: Vec<Edit> = Vec::new();
+        for layout in space::layouts(space) {
+            for edit in layout {
+                if !all.contains(&edit) {
+                    all.push(edit);
+                }
+            }
+        }
+        all.extend(space.toggles());
+        all.extend(space.checkpointing());
+        all.extend(space.losses());
+        all.extend(space.precisions());
+        all.extend(space.optimizers());
+        all.extend(space.in_backward());
+        all.extend(space.rare());
+        all.extend(space.expandable());
+        all
+    }
+
+    fn plan(&mut self, id: PlanId, chosen: &Chosen) -> Plan {
+        Plan {
+            id,
+            full: chosen.full.clone(),
+            changes: steps::steps(&mut self.evaluator, &chosen.edits),
+            results: self.results(&chosen.edits),
+        }
+    }
+
+    /// What these edits do to the results together; smaller micro-batches train the same only if nothing looks at a batch.
+    fn results(&self, edits: &[Edit]) -> Results {
+        let most = edits.iter().map(Edit::results).max().unwrap_or_default();
+        let run = self.evaluator.space.run;
+        let Some(changed) = self.evaluator.space.scenario(edits) else {
+            return most;
+        };
+        let cut = changed.data.micro_batch != run.data.micro_batch
+            || changed.training.accumulation != run.training.accumulation;
+        let differs = cut
+            && crate::accumulation(&changed)
+                .is_ok_and(|aspects| aspects.iter().any(|it| it.equal == crate::Equal::No));
+        if differs {
+            most.max(Results::SameBatch)
+        } else {
+            most
+        }
+    }
+}
+
+/// Whether a run leaves noticeably more room than another.
+fn saves(roomy: &Full, fastest: &Full) -> bool {
+    /// As a share of usable memory.
+    const NOTICEABLE: f64 = 0.02;
+    let usable = fastest.estimate.usable.unwrap_or_default();
+    roomy.device() + usable.scale(NOTICEABLE) < fastest.device()
+}

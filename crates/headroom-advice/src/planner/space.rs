@@ -1,0 +1,445 @@
+//! The space of runs around one run: the values that each axis may take.
+
+use super::edit::{Edit, Sharding};
+use super::results::{Locks, Results};
+use crate::micro;
+use crate::moves::conditions::{has_liger, language_model, own_loss};
+use crate::moves::{Cost, Group, MOVES, Move};
+use headroom_catalog::Os;
+use headroom_scenario::{
+    Attention, Case, Checkpointing, Compile, Hardware, Kernels, LossKernel, Offload, Optimizer,
+    Parallelism, Quantization, Scenario, Schedule, systems,
+};
+
+/// A run, the samples that each of its updates sees, and what may change.
+#[derive(Debug)]
+pub struct Space<'a> {
+    pub run: &'a Scenario,
+    pub samples: u64,
+    pub locks: Locks<'a>,
+}
+
+impl<'a> Space<'a> {
+    pub fn new(run: &'a Scenario, locks: Locks<'a>) -> Self {
+        Self {
+            samples: run.effective_batch(),
+            run,
+            locks,
+        }
+    }
+
+    /// The run with these edits, which are sorted by axis; `None` if they are impossible together, or something locked would
+    /// change.
+    pub fn scenario(&self, edits: &[Edit]) -> Option<Scenario> {
+        let mut changed = self.run.clone();
+        for edit in edits {
+            changed = edit.on(&changed)?;
+        }
+        let (batch, before) = (changed.batch(), self.run.batch());
+        if batch.samples() != self.samples || batch.micro_batch != before.micro_batch {
+            let replicas = batch.replicas.max(1);
+            let each = self.samples / replicas;
+            if !self.samples.is_multiple_of(replicas) || each == 0 {
+                return None;
+            }
+            let chosen = edits.iter().any(|edit| matches!(edit, Edit::MicroBatch(_)));
+            if !chosen {
+                changed.data.micro_batch = common_divisor(each, batch.micro_batch);
+            }
+            if !each.is_multiple_of(changed.data.micro_batch) {
+                return None;
+            }
+            changed.training.accumulation = each / changed.data.micro_batch;
+        }
+        let layout = &changed.parallel;
+        let fills = changed.training.accumulation >= u64::from(layout.pp)
+            || *layout == self.run.parallel && changed.data == self.run.data;
+        let allowed = fills
+            && changed.check().is_empty()
+            && self.locks.keep(self.run, &changed)
+            && systems::follows(self.run, &changed);
+        allowed.then_some(changed)
+    }
+
+    /// Micro-batches that keep the samples of an update, the largest first.
+    pub fn micro_batches(&self, layout: &[Edit]) -> Vec<u64> {
+        const MOST: usize = 24;
+        let placed = layout.iter().filter(|edit| edit.is_of_layout());
+        let mut placed = placed.fold(self.run.clone(), |run, edit| edit.on(&run).unwrap_or(run));
+        let each = self.samples / placed.replicas().max(1);
+        placed.data.micro_batch = each.max(1);
+        placed.training.accumulation = 1;
+        let all = micro::all(&placed);
+        let every = all.len().div_ceil(MOST).max(1);
+        let last = all.len().saturating_sub(1);
+        let kept = all.iter().enumerate();
+        kept.filter(|(at, _)| at % every == 0 || *at == last)
+            .map(|(_, size)| *size)
+            .collect()
+    }
+
+    fn open(&self, edits: impl IntoIterator<Item = Edit>) -> Vec<Edit> {
+        edits
+            .into_iter()
+            .filter(|edit| edit.results() <= self.locks.most)
+            .filter(|edit| edit.on(self.run).is_some())
+            .filter(|edit| {
+                let changed = edit.on(self.run);
+                changed.is_none_or(|changed| self.locks.keep(self.run, &changed))
+            })
+            .collect()
+    }
+
+    fn moves(&self, wanted: impl Fn(&Move) -> bool) -> Vec<Edit> {
+        let found = MOVES.iter().filter(|change| wanted(change));
+        self.open(found.map(Edit::Move))
+    }
+
+    /// Ways to save or recompute activations, from the fastest to the smallest.
+    pub fn checkpointing(&self) -> Vec<Edit> {
+        let every_second = self.run.model.dim("layers").unwrap_or(2) > 1;
+        let all = [
+            (Checkpointing::None, 1),
+            (Checkpointing::KeepMatmuls, 1),
+            (Checkpointing::KeepHalf, 1),
+            (Checkpointing::Layers, 2),
+            (Checkpointing::KeepAttention, 1),
+            (Checkpointing::Layers, 1),
+            (Checkpointing::Offload, 1),
+        ];
+        let usable = |&(how, every): &(Checkpointing, u64)| {
+            let plain = matches!(how, Checkpointing::None | Checkpointing::Layers) && every <= 1;
+            (every <= 1 || every_second) && (plain || own_loss(self.run))
+        };
+        let training = &self.run.training;
+        let present = (training.checkpointing, training.checkpoint_every);
+        let others = all.into_iter().filter(usable);
+        let others = others.filter(|value| {
+            *value != present && (value.0 != Checkpointing::None || present.0 != value.0)
+        });
+        others
+            .map(|(how, every)| Edit::Checkpointing(how, every))
+            .filter(|edit| edit.results() <= self.locks.most)
+            .collect()
+    }
+
+    /// How the loss is computed.
+    pub fn losses(&self) -> Vec<Edit> {
+        let all = [
+            LossKernel::Library,
+            LossKernel::ChunkedLoss,
+            LossKernel::ChunkedHead,
+            LossKernel::ChunkedCheckpoint,
+            LossKernel::LigerLinear,
+        ];
+        let present = self.run.training.loss;
+        let others = all.into_iter().filter(|kernel| *kernel != present);
+        let mut found = self.open(others.map(Edit::Loss));
+        found.extend(self.moves(|change| change.id == "fused-head"));
+        found
+    }
+
+    /// Implementations of the run's own optimizer, and where its states live.
+    pub fn optimizers(&self) -> Vec<Edit> {
+        use Optimizer::{
+            AdamW, AdamW8bit, AdamW8bitAo, AdamWFused, AdamWLoop, AdamWOffload, AdamWTwoLists,
+            PagedAdamW, PagedAdamW8bit,
+        };
+        let present = self.run.training.optimizer;
+        let all: &[Optimizer] = match present {
+            AdamW | AdamWTwoLists | AdamWLoop | AdamWFused | PagedAdamW => &[
+                AdamWFused,
+                AdamW8bit,
+                AdamW8bitAo,
+                PagedAdamW,
+                PagedAdamW8bit,
+                AdamWOffload,
+            ],
+            AdamW8bit | AdamW8bitAo | PagedAdamW8bit => &[AdamW8bit, AdamW8bitAo, PagedAdamW8bit],
+            _ => &[],
+        };
+        let others = all.iter().filter(|optimizer| {
+            // An optimizer that a trainer after pre-training does not start.
+            **optimizer != present && (own_loss(self.run) || **optimizer != AdamWOffload)
+        });
+        others
+            .map(|optimizer| Edit::Optimizer(*optimizer))
+            .filter(|edit| edit.results() <= self.locks.most)
+            .filter(|edit| {
+                let mut changed = self.run.clone();
+                if let Edit::Optimizer(optimizer) = edit {
+                    changed.training.optimizer = *optimizer;
+                }
+                self.locks.keep(self.run, &changed)
+            })
+            .collect()
+    }
+
+    /// The optimizer inside backward, if the run may do that.
+    pub fn in_backward(&self) -> Option<Edit> {
+        let training = &self.run.training;
+        let possible = own_loss(self.run)
+            && !training.optimizer_in_backward
+            && !training.optimizer.consumes_gradients();
+        let mut changed = self.run.clone();
+        changed.training.optimizer_in_backward = true;
+        (possible && self.locks.keep(self.run, &changed)).then_some(Edit::InBackward(true))
+    }
+
+    /// Changes that are worth a try together with every other: they never change results beyond rounding.
+    pub fn toggles(&self) -> Vec<Edit> {
+        let mut all = self.moves(|change| {
+            let group = matches!(
+                change.group,
+                Group::Outputs | Group::Cache | Group::Zeroing | Group::Evaluation
+            );
+            group && change.cost == Cost::Free
+        });
+        if self.run.training.attention == Attention::Eager {
+            all.extend(self.open([Edit::Attention(Attention::Sdpa)]));
+        }
+        let liger = language_model(self.run) && has_liger(self.run) && own_loss(self.run);
+        if liger && self.run.training.kernels != Kernels::Liger {
+            all.extend(self.open([Edit::Kernels(Kernels::Liger)]));
+        }
+        all
+    }
+
+    /// Compiled layers or models.
+    pub fn compiled(&self) -> Vec<Edit> {
+        let present = self.run.training.compile;
+        let all = [Compile::Nothing, Compile::Layers, Compile::Model];
+        let others = all.into_iter().filter(|what| *what != present);
+        let found = self.open(others.map(Edit::Compile));
+        found
+            .into_iter()
+            .filter(|edit| self.scenario(&[*edit]).is_some())
+            .collect()
+    }
+
+    /// Autocast, or a frozen base in bf16.
+    pub fn precisions(&self) -> Vec<Edit> {
+        self.moves(|change| matches!(change.id, "amp-bf16" | "amp-fp16" | "bf16-base"))
+    }
+
+    /// Changes that are seldom possible, each tried on its own.
+    pub fn rare(&self) -> Vec<Edit> {
+        let named = |change: &Move| {
+            matches!(
+                change.group,
+                Group::Encoder
+                    | Group::Average
+                    | Group::Buckets
+                    | Group::Padding
+                    | Group::Cached
+                    | Group::Cache
+            ) && change.cost != Cost::Free
+                || change.id == "bucket-view"
+        };
+        self.moves(|change| named(change) && change.results < Results::Changes)
+    }
+
+    /// The allocator's option, if it is off.
+    pub fn expandable(&self) -> Option<Edit> {
+        let off = !self.run.runtime.expandable_segments && self.run.hardware.os == Os::Linux;
+        let found = self.open([Edit::Expandable]);
+        found.first().copied().filter(|_| off)
+    }
+
+    /// Changes of training itself, the mildest first.
+    pub fn sacrifices(&self) -> Vec<Edit> {
+        let of_training = MOVES
+            .iter()
+            .filter(|change| change.results == Results::Changes);
+        of_training
+            .map(Edit::Move)
+            .filter(|edit| {
+                let changed = edit.on(self.run);
+                changed.is_some_and(|changed| self.locks.keep(self.run, &changed))
+            })
+            .collect()
+    }
+}
+
+impl Edit {
+    /// Whether it says how GPUs share the work.
+    pub fn is_of_layout(&self) -> bool {
+        matches!(
+            self,
+            Self::Strategy(_)
+                | Self::Tensor(_)
+                | Self::Pipeline { .. }
+                | Self::Context(_)
+                | Self::Expert(_)
+                | Self::Host(_)
+        )
+    }
+}
+
+fn common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
+}
+
+/// Powers of two that divide this number.
+fn powers(of: u32) -> impl Iterator<Item = u32> {
+    (0..=of.trailing_zeros().min(12)).map(|exponent| 1 << exponent)
+}
+
+/// All ways in which the run's GPUs may share the work, besides its own (the empty one): plain data parallelism first.
+pub fn layouts(space: &Space) -> Vec<Vec<Edit>> {
+    let run = space.run;
+    let gpus = run.hardware.gpus;
+    if gpus < 2 {
+        return vec![Vec::new()];
+    }
+    let mut all = vec![Vec::new()];
+    for degrees in degrees(run) {
+        for (sharding, host) in shardings(run, &degrees) {
+            let mut edits = Vec::new();
+            let mut add = |differs: bool, edit: Edit| {
+                if differs {
+                    edits.push(edit);
+                }
+            };
+            let layout = &run.parallel;
+            let present = Sharding {
+                strategy: layout.strategy,
+                reshard: layout.reshard,
+                sync_each: layout.sync_each,
+            };
+            add(sharding != present, Edit::Strategy(sharding));
+            add(degrees.tp != layout.tp, Edit::Tensor(degrees.tp));
+            let pipeline = Edit::Pipeline {
+                stages: degrees.pp,
+                schedule: Schedule::OneForwardOneBackward,
+                virtual_stages: 1,
+            };
+            add(degrees.pp != layout.pp, pipeline);
+            add(degrees.cp != layout.cp, Edit::Context(degrees.cp));
+            add(degrees.ep != layout.ep, Edit::Expert(degrees.ep));
+            add(host != layout.offload, Edit::Host(host));
+            if !edits.is_empty() {
+                all.push(edits);
+            }
+        }
+    }
+    all.sort_by_key(Vec::len);
+    all.dedup();
+    all
+}
+
+/// The degrees of a layout; the remaining factor is data parallelism.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Degrees {
+    tp: u32,
+    pp: u32,
+    cp: u32,
+    ep: u32,
+}
+
+impl Degrees {
+    const fn of_a_copy(self) -> u32 {
+        self.tp.saturating_mul(self.pp).saturating_mul(self.cp)
+    }
+}
+
+fn degrees(run: &Scenario) -> Vec<Degrees> {
+    let hardware = &run.hardware;
+    let layout = &run.parallel;
+    let present = Degrees {
+        tp: layout.tp,
+        pp: layout.pp,
+        cp: layout.cp,
+        ep: layout.ep,
+    };
+    let mut all = vec![present];
+    let training = &run.training;
+    let divides = own_loss(run)
+        && language_model(run)
+        && training.lora.is_none()
+        && training.quantization == Quantization::None;
+    let gpus = hardware.gpus;
+    let machine = match hardware.nodes {
+        0 | 1 => gpus.min(Hardware::ON_A_MACHINE),
+        nodes => gpus / nodes,
+    };
+    let layers = run.model.dim("layers").unwrap_or(1);
+    let experts = run.model.dim("experts").unwrap_or(0);
+    let longest = run.data.sequence / 2048;
+    let may = |wanted: bool, size: u32| size == 1 || wanted;
+    for tp in powers(gpus).filter(|tp| may(divides, *tp) && *tp <= machine) {
+        for pp in powers(gpus / tp).filter(|pp| may(divides, *pp) && u64::from(*pp) <= layers) {
+            let sequences = powers(gpus / tp / pp);
+            for cp in sequences.filter(|cp| may(divides && u64::from(*cp) <= longest, *cp)) {
+                let parts = powers(gpus / pp).filter(|ep| {
+                    may(divides && experts > 0 && experts.is_multiple_of((*ep).into()), *ep)
+                });
+                for ep in parts {
+                    let found = Degrees { tp, pp, cp, ep };
+                    if !all.contains(&found) {
+                        all.push(found);
+                    }
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Strategies for the data-parallel dimension, with what they keep on the host.
+fn shardings(run: &Scenario, degrees: &Degrees) -> Vec<(Sharding, Offload)> {
+    use Parallelism::{Ddp, Fsdp1, Fsdp2, Hsdp, Zero1, Zero2, Zero3};
+    let layout = &run.parallel;
+    let copies = run.hardware.gpus / degrees.of_a_copy().max(1);
+    let of = |strategy, reshard, sync_each| Sharding {
+        strategy,
+        reshard,
+        sync_each,
+    };
+    let mut all = vec![(
+        of(layout.strategy, layout.reshard, layout.sync_each),
+        layout.offload,
+    )];
+    let mut add = |sharding: Sharding, host: Offload| {
+        if !all.contains(&(sharding, host)) {
+            all.push((sharding, host));
+        }
+    };
+    if degrees.ep < 2 {
+        add(of(Ddp, layout.reshard, layout.sync_each), Offload::None);
+    }
+    if copies.saturating_mul(degrees.cp) < 2 {
+        return all;
+    }
+    let plain = degrees.of_a_copy() == 1 && degrees.ep < 2;
+    add(of(Fsdp2, true, true), Offload::None);
+    if degrees.pp < 2 {
+        // A pipeline's stages stay gathered from the first pass to the last, whatever `reshard` says.
+        add(of(Fsdp2, false, true), Offload::None);
+    }
+    if run.hardware.nodes > 1 && copies.is_multiple_of(run.hardware.nodes) {
+        add(of(Hsdp, true, true), Offload::None);
+    }
+    if plain {
+        add(of(Fsdp2, true, false), Offload::None);
+        add(of(Fsdp2, false, false), Offload::None);
+        for zero in [Zero1, Zero2, Zero3] {
+            add(of(zero, true, layout.sync_each), Offload::None);
+        }
+        if run.training.quantization != Quantization::None {
+            add(of(Fsdp1, true, true), Offload::None);
+            add(of(Fsdp1, true, true), Offload::Parameters);
+        }
+        add(of(Fsdp2, true, true), Offload::Parameters);
+        for zero in [Zero1, Zero2, Zero3] {
+            add(of(zero, true, layout.sync_each), Offload::Optimizer);
+        }
+        add(of(Zero3, true, layout.sync_each), Offload::Parameters);
+    }
+    all
+}
+
+/// The case's number of layers, for words.
+pub fn layers(run: &Scenario) -> Option<u64> {
+    Case::of(run).listed_size("layers")
+}
