@@ -69,6 +69,14 @@ fn bad_input_ends_with_2_and_names_the_field_the_value_and_what_was_expected() {
         "--metric is `x`; expected allocated, reserved,",
     );
     refuses(
+        "plan gpt2-small --allow anything",
+        "--allow is `anything`; expected one of identical, rounding, same-batch, changes\n",
+    );
+    refuses(
+        "plan gpt2-small --keep colour",
+        "colour is ``; expected a known field",
+    );
+    refuses(
         "ladder gpt2-small --margin much",
         "--margin is `much`; expected percent from 0 to 95\n",
     );
@@ -108,7 +116,7 @@ fn a_model_is_a_scenario_and_its_software_brings_defaults() {
 fn help_is_there_for_every_command() {
     prints("--help", "headroom: does this training run fit");
     prints("--version", "headroom 0.");
-    let commands = "estimate fit ladder moves tiers solve search accumulate gpus time export import link open truth presets \
+    let commands = "estimate plan fit ladder moves tiers solve search accumulate gpus time export import link open truth presets \
                     catalog schema";
     for name in commands.split(' ') {
         prints(&format!("{name} --help"), &format!("headroom {name}"));
@@ -167,6 +175,12 @@ fn every_list_and_every_question_is_answered() {
         ("catalog --json", "{\n  \"gpus\": ["),
         ("catalog stacks", "Axolotl 0.21"),
         ("catalog methods", "adapter    aqlm"),
+        ("plan TIGHT", "as it is: needs "),
+        ("plan TIGHT --json", "{\n  \"now\": {"),
+        (
+            "plan TIGHT --keep optim --program plain",
+            "as it is: needs ",
+        ),
         ("ladder TIGHT --margin 10", "as it is: needs "),
         ("ladder TIGHT --json", "{\n  \"device\": {"),
         ("tiers TIGHT", "safe        up to 70 %: micro-batch "),

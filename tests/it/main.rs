@@ -1,6 +1,7 @@
 //! The commands and the laws of every prediction, in one program.
 
 mod accuracy;
+mod advice;
 mod allocator_files;
 mod catalog;
 mod checkpointing;

@@ -150,12 +150,6 @@ const PROGRAM: Opt = Opt {
     value: "P",
     about: "only plans that this export target can run",
 };
-const GOAL: Opt = Opt {
-    name: "goal",
-    value: "G",
-    about: "fits (default), faster, batch, length or cards",
-};
-
 const RUNS: Opt = Opt {
     name: "runs",
     value: "FILE",
@@ -190,7 +184,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "plan",
         words: &["WHAT"],
-        options: &[GOAL, KEEP, ALLOW, PROGRAM, SET],
+        options: &[KEEP, ALLOW, PROGRAM, SET],
         about: "what to change: the fewest changes that fit, the fastest run, the one with most room",
         run: strategy::plan,
     },

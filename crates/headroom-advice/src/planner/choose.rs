@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use super::edit::Edit;
 use super::evaluate::{Evaluator, Full, with, without};
-use super::explore::{Candidate, Exploration, ROOM};
-use headroom_core::estimate::Fit;
+use super::explore::{Candidate, Exploration, Network, ROOM};
+use headroom_core::estimate::{Estimate, Fit};
 
 /// A run with its edits.
 #[derive(Clone, Debug)]
@@ -20,48 +20,87 @@ const SIMPLER: f64 = 1.01;
 /// Full estimates that are tried before giving up.
 const TRIES: usize = 60;
 
+/// Tensors that may be recorded to find the fewest edits.
+const WORK: u64 = 400_000;
+
 /// The fastest run whose full estimate fits.
 pub fn fastest(evaluator: &mut Evaluator, found: &[Candidate]) -> Option<Chosen> {
-    let mut queue: Vec<Candidate> = found.to_vec();
-    queue.sort_by(|a, b| b.quick.seconds.total_cmp(&a.quick.seconds));
-    let mut tries = 0;
-    while let Some(candidate) = queue.pop() {
-        if let Some(chosen) = verified(evaluator, &candidate.edits) {
+    let mut queue = Queue::default();
+    for candidate in found {
+        queue.add(candidate.clone());
+    }
+    for _ in 0..TRIES {
+        let next = queue.pop()?;
+        if let Some(chosen) = verified(evaluator, &next.edits) {
             return Some(chosen);
         }
-        tries += 1;
-        if tries > TRIES {
-            return None;
-        }
-        // The allocator holds more than it hands out: the next smaller micro-batch.
-        if let Some(smaller) = smaller(evaluator, &candidate.edits) {
-            let known = queue.iter().any(|other| other.edits == smaller.edits);
-            let place = queue.partition_point(|other| other.quick.seconds > smaller.quick.seconds);
-            if !known {
-                queue.insert(place, smaller);
-            }
+        if let Some(smaller) = smaller(evaluator, &next.edits) {
+            queue.add(smaller);
         }
     }
     None
 }
 
-/// The run with these edits, or with expandable segments if it needs them.
-fn verified(evaluator: &mut Evaluator, edits: &[Edit]) -> Option<Chosen> {
-    let mut ways = vec![edits.to_vec()];
-    let expandable = evaluator.space.expandable();
-    ways.extend(expandable.map(|edit| with(edits, edit)));
-    ways.into_iter().find_map(|edits| {
-        let full = evaluator.fits(&edits)?;
-        Some(Chosen { edits, full })
-    })
+/// Runs that may fit, the fastest first.
+#[derive(Debug, Default)]
+pub struct Queue(Vec<Candidate>);
+
+impl Queue {
+    pub fn add(&mut self, candidate: Candidate) {
+        let seconds = candidate.quick.seconds;
+        let place = self
+            .0
+            .partition_point(|other| other.quick.seconds > seconds);
+        let near = self.0.iter().skip(place);
+        let mut alike = near.take_while(|other| other.quick.seconds <= seconds);
+        if !alike.any(|other| other.edits == candidate.edits) {
+            self.0.insert(place, candidate);
+        }
+    }
+
+    pub fn first(&self) -> Option<&Candidate> {
+        self.0.last()
+    }
+
+    pub fn pop(&mut self) -> Option<Candidate> {
+        self.0.pop()
+    }
 }
 
-fn smaller(evaluator: &mut Evaluator, edits: &[Edit]) -> Option<Candidate> {
+/// The run with these edits, or with expandable segments if it needs them.
+pub fn verified(evaluator: &mut Evaluator, edits: &[Edit]) -> Option<Chosen> {
+    if let Some(full) = evaluator.fits(edits) {
+        let edits = edits.to_vec();
+        return Some(Chosen { edits, full });
+    }
+    // The option brings what is reserved down to what is allocated, at best.
+    let plain = evaluator.full(edits)?;
+    let Estimate {
+        device,
+        reserved,
+        allocated,
+        growth,
+        usable,
+        ..
+    } = &plain.estimate;
+    let least = (device.expected - reserved.expected) + allocated.expected + *growth;
+    if usable.is_some_and(|usable| least > usable) {
+        return None;
+    }
+    let edits = with(edits, evaluator.space.expandable()?);
+    let full = evaluator.fits(&edits)?;
+    Some(Chosen { edits, full })
+}
+
+/// The next smaller micro-batch: the allocator holds more than it hands out.
+pub fn smaller(evaluator: &mut Evaluator, edits: &[Edit]) -> Option<Candidate> {
     let now = evaluator.space.scenario(edits)?.data.micro_batch;
     let sizes = evaluator.space.micro_batches(edits);
     let size = sizes.into_iter().find(|size| *size < now)?;
     let edits = with(edits, Edit::MicroBatch(size));
-    let quick = evaluator.quick(&edits).filter(super::evaluate::Quick::may_fit)?;
+    let quick = evaluator
+        .quick(&edits)
+        .filter(super::evaluate::Quick::may_fit)?;
     Some(Candidate { edits, quick })
 }
 
@@ -150,23 +189,21 @@ pub fn roomiest(
     exploration: &Exploration,
     fastest: &Chosen,
 ) -> Option<Chosen> {
-    /// Full estimates of the runs with the lowest peaks.
+    /// Networks that save most of a sample, and runs of them with the lowest peaks.
+    const NETWORKS: usize = 6;
     const SHOWN: usize = 3;
     let limit = fastest.full.seconds * ROOM;
+    let networks = exploration.networks.iter();
+    let mut networks: Vec<&Network> = networks.filter(|network| network.bound <= limit).collect();
+    networks.sort_by_key(|network| (network.whole, network.edits.len()));
     let mut near: Vec<Candidate> = Vec::new();
-    let mut networks: Vec<Vec<Edit>> = Vec::new();
-    for candidate in &exploration.found {
-        if candidate.quick.seconds > limit {
-            continue;
+    for network in networks.into_iter().take(NETWORKS) {
+        let optimizers = evaluator.space.optimizers();
+        near.extend(smallest_within(evaluator, &network.edits, limit));
+        for optimizer in optimizers {
+            let run = with(&network.edits, optimizer);
+            near.extend(smallest_within(evaluator, &run, limit));
         }
-        near.push(candidate.clone());
-        let network = stripped(&candidate.edits);
-        if !networks.contains(&network) {
-            networks.push(network);
-        }
-    }
-    for network in networks {
-        near.extend(smallest_within(evaluator, &network, limit));
     }
     let share = |candidate: &Candidate| {
         candidate.quick.peak.get() as f64 - candidate.quick.room.get() as f64
@@ -188,20 +225,8 @@ pub fn roomiest(
     best
 }
 
-fn stripped(edits: &[Edit]) -> Vec<Edit> {
-    edits
-        .iter()
-        .filter(|edit| !matches!(edit, Edit::MicroBatch(_)))
-        .copied()
-        .collect()
-}
-
 /// The network with the smallest micro-batch that is fast enough, by bisection: smaller ones are slower.
-fn smallest_within(
-    evaluator: &mut Evaluator,
-    network: &[Edit],
-    limit: f64,
-) -> Option<Candidate> {
+fn smallest_within(evaluator: &mut Evaluator, network: &[Edit], limit: f64) -> Option<Candidate> {
     let sizes = evaluator.space.micro_batches(network);
     let (mut low, mut high) = (0, sizes.len());
     let mut found = None;
@@ -227,15 +252,15 @@ pub fn fewest(evaluator: &mut Evaluator, options: &[Edit]) -> Option<Chosen> {
     const MOST: usize = 3;
     /// Sets of edits that are tried.
     const SETS: usize = 3000;
-    let mut left = SETS;
+    let (mut left, end) = (SETS, evaluator.work + WORK);
     let mut helpful: Vec<Edit> = options.to_vec();
     for count in 1..=MOST {
         if count == MOST {
             helpful = saving(evaluator, options);
         }
         let mut found = Vec::new();
-        each(&helpful, count, &mut Vec::new(), &mut |edits| {
-            if left == 0 {
+        each(&helpful, count, &[], &mut |edits| {
+            if left == 0 || evaluator.work >= end {
                 return;
             }
             left -= 1;
@@ -276,12 +301,8 @@ fn saving(evaluator: &mut Evaluator, options: &[Edit]) -> Vec<Edit> {
 }
 
 /// Calls `then` with each set of `count` edits on different axes, and with each of one fewer, to which a micro-batch is added.
-fn each(
-    options: &[Edit],
-    count: usize,
-    chosen: &mut Vec<Edit>,
-    then: &mut dyn FnMut(&[Edit]),
-) {
+/// Sets of the first options come first.
+fn each(options: &[Edit], count: usize, chosen: &[Edit], then: &mut dyn FnMut(&[Edit])) {
     if chosen.len() + 1 >= count {
         then(chosen);
     }
@@ -292,15 +313,8 @@ fn each(
         if chosen.iter().any(|other| other.axis() == edit.axis()) {
             continue;
         }
-        let before = chosen.clone();
-        *chosen = with(chosen, *edit);
-        each(
-            options.get(at + 1..).unwrap_or_default(),
-            count,
-            chosen,
-            then,
-        );
-        *chosen = before;
+        let before = options.get(..at).unwrap_or_default();
+        each(before, count, &with(chosen, *edit), then);
     }
 }
 

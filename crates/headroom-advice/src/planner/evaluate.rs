@@ -9,7 +9,7 @@ use headroom_base::units::Bytes;
 use headroom_core::estimate::halves::{self, CombinedStep, OptimizerUpdate, Passes};
 use headroom_core::estimate::time::StepTime;
 use headroom_core::estimate::{
-    Estimate, Fit, Prediction, Unsupported, allocatable, quick_step,
+    Estimate, Fit, Prediction, Unsupported, allocatable, quick_peak, quick_step,
 };
 use headroom_scenario::Scenario;
 
@@ -65,9 +65,15 @@ pub struct Evaluator<'a> {
     updates: HashMap<Vec<Edit>, Option<OptimizerUpdate>>,
     stateless: HashMap<Vec<Edit>, Option<OptimizerUpdate>>,
     full: HashMap<Vec<Edit>, Option<Rc<Full>>>,
-    /// Networks that were run.
-    pub runs: u64,
+    /// Tensors that were recorded: the work so far.
+    pub work: u64,
 }
+
+/// The work of a run of which little is recorded.
+const LEAST_WORK: u64 = 500;
+
+/// The work of a full estimate, in recorded tensors: several steps, their replay, and times.
+const FULLY: u64 = 6;
 
 impl<'a> Evaluator<'a> {
     pub fn new(space: Space<'a>) -> Self {
@@ -78,7 +84,7 @@ impl<'a> Evaluator<'a> {
             updates: HashMap::new(),
             stateless: HashMap::new(),
             full: HashMap::new(),
-            runs: 0,
+            work: 0,
         }
     }
 
@@ -95,9 +101,10 @@ impl<'a> Evaluator<'a> {
     fn run_quickly(&mut self, edits: &[Edit]) -> Option<Quick> {
         let scenario = self.space.scenario(edits)?;
         let room = allocatable(&scenario)?;
-        if scenario.hardware.gpus > 1 {
-            self.runs += 1;
-            let step = quick_step(&scenario, Bytes::MAX).ok()?;
+        if scenario.parallel.pp > 1 {
+            let step = quick_step(&scenario, Bytes::MAX).ok();
+            self.work += step.map_or(LEAST_WORK, |step| step.tensors);
+            let step = step?;
             return step.is_split.then_some(Quick {
                 peak: step.peak,
                 room,
@@ -117,20 +124,30 @@ impl<'a> Evaluator<'a> {
     /// The step in two halves, each of which is run once for all runs that share it.
     fn combined(&mut self, scenario: &Scenario, edits: &[Edit]) -> Option<(CombinedStep, Bytes)> {
         if !halves::separable(scenario) {
-            self.runs += 1;
+            self.work += LEAST_WORK;
             return Some((halves::unsplit(scenario).ok()?, Bytes::ZERO));
         }
-        let runs = &mut self.runs;
+        let work = &mut self.work;
+        let kept = |keep: &dyn Fn(&Edit) -> bool| -> Vec<Edit> {
+            edits.iter().filter(|edit| keep(edit)).copied().collect()
+        };
+        let passes = *self
+            .passes
+            .entry(kept(&|edit| !edit.is_of_update()))
+            .or_insert_with(|| {
+                let passes = halves::passes(scenario).ok();
+                let tensors = passes.as_ref().map_or(0, Passes::tensors);
+                *work += tensors.max(LEAST_WORK);
+                passes
+            });
+        let passes = passes.filter(Passes::is_split)?;
         let mut known = |all: &mut HashMap<Vec<Edit>, Option<OptimizerUpdate>>,
                          key: Vec<Edit>,
                          of: &dyn Fn() -> Scenario| {
             *all.entry(key).or_insert_with(|| {
-                *runs += 1;
+                *work += LEAST_WORK;
                 halves::update(&of()).ok()
             })
-        };
-        let kept = |keep: &dyn Fn(&Edit) -> bool| -> Vec<Edit> {
-            edits.iter().filter(|edit| keep(edit)).copied().collect()
         };
         let update = known(
             &mut self.updates,
@@ -142,18 +159,7 @@ impl<'a> Evaluator<'a> {
             kept(&|edit| !edit.is_of_passes() && !edit.is_of_update()),
             &|| halves::stateless_update_key(scenario),
         )?;
-        let passes = *self
-            .passes
-            .entry(kept(&|edit| !edit.is_of_update()))
-            .or_insert_with(|| {
-                self.runs += 1;
-                halves::passes(scenario).ok()
-            });
-        let passes = passes?;
-        Some((
-            halves::combine(&passes, &update, &bare),
-            passes.gradients(),
-        ))
+        Some((halves::combine(&passes, &update, &bare), passes.gradients()))
     }
 
     /// The full estimate of the run with these edits; `None` if it is impossible or too much work.
@@ -168,7 +174,7 @@ impl<'a> Evaluator<'a> {
 
     fn run_fully(&mut self, edits: &[Edit]) -> Option<Full> {
         let scenario = self.space.scenario(edits)?;
-        self.runs += 1;
+        self.work += FULLY * LEAST_WORK;
         let prediction = Prediction::new(scenario);
         let estimate = prediction.estimate().ok()?.clone();
         let time = match prediction.step_time() {
@@ -188,9 +194,22 @@ impl<'a> Evaluator<'a> {
         })
     }
 
+    /// Whether a stage between a pipeline's first and last needs too much.
+    fn is_too_large_between(&self, edits: &[Edit]) -> bool {
+        let run = self.space.scenario(edits).filter(|run| run.parallel.pp > 2);
+        let needs = run.as_ref().and_then(|run| {
+            let peak = quick_peak(run).ok()?;
+            Some(peak > allocatable(run)?)
+        });
+        run.is_some() && needs != Some(false)
+    }
+
     /// Whether the run fits and everything that is asked of it holds.
     pub fn fits(&mut self, edits: &[Edit]) -> Option<Rc<Full>> {
         if !self.quick(edits)?.may_fit() {
+            return None;
+        }
+        if self.is_too_large_between(edits) {
             return None;
         }
         let full = self.full(edits).filter(|full| full.fits())?;
@@ -214,7 +233,8 @@ pub fn with(edits: &[Edit], edit: Edit) -> Vec<Edit> {
 
 /// These edits and others, which take the places of those on their axes.
 pub fn with_all(edits: &[Edit], more: &[Edit]) -> Vec<Edit> {
-    more.iter().fold(edits.to_vec(), |all, edit| with(&all, *edit))
+    more.iter()
+        .fold(edits.to_vec(), |all, edit| with(&all, *edit))
 }
 
 /// These edits without one.

@@ -1,6 +1,13 @@
-//! Explores a space: of each network the largest micro-batch that may fit, as far as it may be among the fastest.
+//! Explores a space, the most promising networks first.
+//!
+//! A network is a run without its micro-batch. No micro-batch of a network is faster than all samples at once, so networks are
+//! taken in the order of that bound, and of each the largest micro-batch that may fit is found by bisection, until the next
+//! bound is above the fastest run.
 
-use super::edit::Edit;
+use std::rc::Rc;
+
+use super::choose::{self, Chosen, Queue};
+use super::edit::{Axis, Edit};
 use super::evaluate::{Evaluator, Quick, with, with_all};
 use super::space::layouts;
 
@@ -14,6 +21,17 @@ pub struct Candidate {
 /// How much slower than the fastest a run may be to be of interest for the room that it leaves.
 pub const ROOM: f64 = 1.10;
 
+/// All runs that differ only by their micro-batch and their optimizer.
+#[derive(Clone, Debug)]
+pub struct Network {
+    pub edits: Vec<Edit>,
+    pub sizes: Rc<Vec<u64>>,
+    /// The step time of no run of it is less.
+    pub bound: f64,
+    /// The peak with all samples at once, which orders networks by what they save of a sample.
+    pub whole: u64,
+}
+
 /// The axes on which every value is combined with every value of the others.
 #[derive(Debug, Default)]
 struct Axes {
@@ -23,11 +41,11 @@ struct Axes {
     in_backward: Option<Edit>,
 }
 
-/// Networks still to be explored: one layout and precision with all losses, checkpoints and optimizers, or with one loss.
+/// Networks that have a layout, a precision and a loss in common.
 #[derive(Debug)]
-struct Task {
+struct Family {
     prefix: Vec<Edit>,
-    sizes: Vec<u64>,
+    sizes: Rc<Vec<u64>>,
     loss: Option<Edit>,
 }
 
@@ -35,21 +53,40 @@ struct Task {
 #[derive(Debug)]
 pub struct Exploration {
     axes: Axes,
-    tasks: Vec<Task>,
-    /// Layouts that are ranked before they are explored.
-    unranked: Vec<Vec<Edit>>,
-    ranked: Vec<(f64, Vec<Edit>)>,
+    /// What every run has.
     always: Vec<Edit>,
-    pub found: Vec<Candidate>,
-    /// Of those that may fit.
-    pub fastest: f64,
-    /// The smallest of those that do not.
-    pub smallest: Option<Candidate>,
+    /// Divisions of a model that are ranked by their first layout, each with the others.
+    divisions: Vec<Vec<Vec<Edit>>>,
+    divided: Vec<Ranked>,
+    /// Layouts of the best divisions.
+    layouts: Vec<Vec<Edit>>,
+    ranked: Vec<Ranked>,
+    families: Vec<Family>,
+    waiting: Vec<Network>,
+    /// All networks, for the room that they leave.
+    pub networks: Vec<Network>,
+    found: Queue,
+    /// Full estimates that did not fit.
+    tries: usize,
+    /// The fastest run that fits.
+    pub fastest: Option<Chosen>,
+    /// Ways to divide a copy that are not modelled for this run.
+    unsplit: Vec<Axis>,
 }
 
-/// More layouts than this are ranked first, and only the best of them are explored.
-const FEW: usize = 64;
-const BEST: usize = 10;
+/// Layouts with the place of the first; if that does not fit, it is after all that do.
+#[derive(Debug)]
+struct Ranked {
+    place: f64,
+    layouts: Vec<Vec<Edit>>,
+}
+
+/// Layouts that are explored: those whose first run is at most so much slower than the best one's, and at most so many.
+const SLOWER: f64 = 1.3;
+const MOST: usize = 6;
+
+/// Full estimates that are tried before giving up.
+const TRIES: usize = 40;
 
 fn optional(edits: Vec<Edit>) -> Vec<Option<Edit>> {
     std::iter::once(None)
@@ -57,174 +94,261 @@ fn optional(edits: Vec<Edit>) -> Vec<Option<Edit>> {
         .collect()
 }
 
+/// Those on axes that nothing is decided on: what is always changed is not undone.
+fn free(always: &[Edit], edits: Vec<Edit>) -> Vec<Edit> {
+    let taken = |axis: Axis| always.iter().any(|edit| edit.axis() == axis);
+    let free = edits.into_iter().filter(|edit| !taken(edit.axis()));
+    free.collect()
+}
+
+fn with_optional(edits: &[Edit], more: Option<Edit>) -> Vec<Edit> {
+    more.map_or_else(|| edits.to_vec(), |edit| with(edits, edit))
+}
+
 impl Exploration {
     /// Of the runs that have all of these edits.
-    pub fn new(evaluator: &mut Evaluator, always: &[Edit]) -> Self {
+    pub fn new(evaluator: &Evaluator, always: &[Edit]) -> Self {
         let space = &evaluator.space;
-        let mut new = Self {
+        let free = |edits: Vec<Edit>| free(always, edits);
+        let mut divisions = layouts(space);
+        divisions.reverse();
+        Self {
             axes: Axes {
-                checkpointing: optional(space.checkpointing()),
-                losses: optional(space.losses()),
-                optimizers: optional(space.optimizers()),
+                checkpointing: optional(free(space.checkpointing())),
+                losses: optional(free(space.losses())),
+                optimizers: optional(free(space.optimizers())),
                 in_backward: space.in_backward(),
             },
-            tasks: Vec::new(),
-            unranked: Vec::new(),
-            ranked: Vec::new(),
             always: always.to_vec(),
-            found: Vec::new(),
-            fastest: f64::INFINITY,
-            smallest: None,
-        };
-        let all = layouts(space);
-        if all.len() > FEW {
-            new.unranked = all;
-            new.unranked.reverse();
-        } else {
-            for layout in all {
-                new.add(evaluator, &layout);
-            }
-            new.tasks.reverse();
+            divisions,
+            divided: Vec::new(),
+            layouts: Vec::new(),
+            ranked: Vec::new(),
+            families: Vec::new(),
+            waiting: Vec::new(),
+            networks: Vec::new(),
+            found: Queue::default(),
+            tries: 0,
+            fastest: None,
+            unsplit: Vec::new(),
         }
-        new
     }
 
     pub fn is_done(&self) -> bool {
-        self.tasks.is_empty() && self.unranked.is_empty() && self.ranked.is_empty()
+        self.divisions.is_empty()
+            && self.layouts.is_empty()
+            && self.ranked.is_empty()
+            && self.families.is_empty()
+            && self.waiting.is_empty()
+            && (self.found.first().is_none() || self.fastest.is_some() || self.tries >= TRIES)
     }
 
-    /// A layout with all precisions and kernels, as tasks.
-    fn add(&mut self, evaluator: &mut Evaluator, layout: &[Edit]) {
+    /// Explores a little.
+    pub fn step(&mut self, evaluator: &mut Evaluator) {
+        if let Some(division) = self.divisions.pop() {
+            let alone = self.divided.is_empty() && self.divisions.is_empty();
+            let place = match division.first() {
+                Some(first) if !alone => self.place_of_division(evaluator, first),
+                _ => Some(0.0),
+            };
+            self.divided.extend(place.map(|place| Ranked {
+                place,
+                layouts: division,
+            }));
+            if self.divisions.is_empty() {
+                let best = best(&mut self.divided, MOST);
+                self.layouts = best.into_iter().flat_map(|it| it.layouts).collect();
+            }
+        } else if let Some(layout) = self.layouts.pop() {
+            let alone = self.ranked.is_empty() && self.layouts.is_empty();
+            let place = if alone {
+                Some(0.0)
+            } else {
+                self.place(evaluator, &layout)
+            };
+            self.ranked.extend(place.map(|place| Ranked {
+                place,
+                layouts: vec![layout],
+            }));
+            if self.layouts.is_empty() {
+                self.ranked = best(&mut self.ranked, MOST);
+            }
+        } else if let Some(ranked) = self.ranked.pop() {
+            for layout in &ranked.layouts {
+                self.open(evaluator, layout);
+            }
+        } else if let Some(family) = self.families.pop() {
+            self.bound(evaluator, &family);
+            if self.families.is_empty() {
+                self.waiting = self.networks.clone();
+                self.waiting.sort_by(|a, b| b.bound.total_cmp(&a.bound));
+            }
+        } else {
+            self.next(evaluator);
+        }
+    }
+
+    /// Explores the next network, or verifies the fastest run if no network can be faster.
+    fn next(&mut self, evaluator: &mut Evaluator) {
+        let known = self.found.first().map(|first| first.quick.seconds);
+        let bound = self.waiting.last().map(|network| network.bound);
+        match (known, bound) {
+            (Some(known), bound) if bound.is_none_or(|bound| bound > known) => {
+                let Some(first) = self.found.pop() else {
+                    return;
+                };
+                self.fastest = choose::verified(evaluator, &first.edits);
+                self.tries += 1;
+                if self.fastest.is_some() || self.tries >= TRIES {
+                    self.waiting.clear();
+                } else if let Some(smaller) = choose::smaller(evaluator, &first.edits) {
+                    self.found.add(smaller);
+                }
+            }
+            _ => {
+                if let Some(network) = self.waiting.pop() {
+                    self.largest(evaluator, &network);
+                }
+            }
+        }
+    }
+
+    /// The place of a way to divide a copy; what is not modelled by itself is not tried with another.
+    fn place_of_division(&mut self, evaluator: &mut Evaluator, layout: &[Edit]) -> Option<f64> {
+        let ways: Vec<Axis> = layout
+            .iter()
+            .map(Edit::axis)
+            .filter(|axis| (Axis::Tensor..=Axis::Expert).contains(axis))
+            .collect();
+        if ways.iter().any(|way| self.unsplit.contains(way)) {
+            return None;
+        }
+        let place = self.place(evaluator, layout);
+        if let ([way], None) = (&ways[..], place) {
+            self.unsplit.push(*way);
+        }
+        place
+    }
+
+    /// The layout's place, by the fastest of its runs that save most; those that do not fit come last. `None` if it cannot run.
+    fn place(&self, evaluator: &mut Evaluator, layout: &[Edit]) -> Option<f64> {
+        let edits = with_all(&self.always, layout);
+        let sizes = evaluator.space.micro_batches(&edits);
+        let layers = self.axes.checkpointing.iter().flatten();
+        let layers = layers
+            .copied()
+            .find(|edit| edit.id() == "checkpointing-layers");
+        let edits = with_optional(&edits, layers);
+        let loss = self.axes.losses.last().copied().flatten();
+        let run = with_optional(&edits, loss);
+        // A copy that is divided keeps its loss.
+        let run = match sizes.last() {
+            Some(size)
+                if evaluator
+                    .quick(&with(&run, Edit::MicroBatch(*size)))
+                    .is_some() =>
+            {
+                run
+            }
+            _ => edits,
+        };
+        let mut place: Option<f64> = None;
+        for size in sizes.iter().rev() {
+            let Some(quick) = evaluator.quick(&with(&run, Edit::MicroBatch(*size))) else {
+                continue;
+            };
+            if !quick.may_fit() {
+                let over = quick.peak.get() as f64 / quick.room.get().max(1) as f64;
+                return place.or(Some(1e9 * over));
+            }
+            place = Some(place.map_or(quick.seconds, |best| best.min(quick.seconds)));
+        }
+        place
+    }
+
+    /// The families of a layout.
+    fn open(&mut self, evaluator: &mut Evaluator, layout: &[Edit]) {
         let layout = with_all(&self.always, layout);
-        let sizes = evaluator.space.micro_batches(&layout);
-        for precision in optional(evaluator.space.precisions()) {
-            let prefix = precision.map_or(layout.clone(), |edit| with(&layout, edit));
-            for loss in self.axes.losses.clone() {
-                self.tasks.push(Task {
-                    prefix: self.with_toggles(evaluator, &prefix, &sizes),
+        let sizes = Rc::new(evaluator.space.micro_batches(&layout));
+        for precision in optional(free(&self.always, evaluator.space.precisions())) {
+            let prefix = with_optional(&layout, precision);
+            let compiled = evaluator.space.compiled();
+            for compile in compiled {
+                self.families.push(Family {
+                    prefix: with(&prefix, compile),
                     sizes: sizes.clone(),
-                    loss,
+                    loss: None,
                 });
             }
-            if layout == self.always {
-                for compile in evaluator.space.compiled() {
-                    self.tasks.push(Task {
-                        prefix: with(&prefix, compile),
-                        sizes: sizes.clone(),
-                        loss: None,
-                    });
+            let prefix = with_toggles(evaluator, &prefix);
+            for loss in &self.axes.losses {
+                self.families.push(Family {
+                    prefix: prefix.clone(),
+                    sizes: sizes.clone(),
+                    loss: *loss,
+                });
+            }
+        }
+    }
+
+    /// The family's networks with their bounds.
+    fn bound(&mut self, evaluator: &mut Evaluator, family: &Family) {
+        let prefix = with_optional(&family.prefix, family.loss);
+        let pipelined = prefix
+            .iter()
+            .any(|edit| matches!(edit, Edit::Pipeline { .. }))
+            || evaluator.space.run.parallel.pp > 1;
+        for checkpointing in &self.axes.checkpointing {
+            let edits = with_optional(&prefix, *checkpointing);
+            // A pipeline is idle longer with few large micro-batches, so each size counts.
+            let count = if pipelined { family.sizes.len() } else { 1 };
+            let mut bound: Option<(f64, u64)> = None;
+            for size in family.sizes.iter().take(count) {
+                let whole = with(&edits, Edit::MicroBatch(*size));
+                for optimizer in &self.axes.optimizers {
+                    let Some(quick) = evaluator.quick(&with_optional(&whole, *optimizer)) else {
+                        continue;
+                    };
+                    let (least, peak) = bound.unwrap_or((f64::INFINITY, u64::MAX));
+                    let peak = peak.min(quick.peak.get());
+                    bound = Some((least.min(quick.seconds), peak));
                 }
             }
+            self.networks.extend(bound.map(|(bound, whole)| Network {
+                edits,
+                sizes: family.sizes.clone(),
+                bound,
+                whole,
+            }));
         }
     }
 
-    /// The prefix with each change that costs neither memory nor time there.
-    fn with_toggles(
-        &self,
-        evaluator: &mut Evaluator,
-        prefix: &[Edit],
-        sizes: &[u64],
-    ) -> Vec<Edit> {
-        let Some(size) = sizes.last() else {
-            return prefix.to_vec();
-        };
-        let at = |evaluator: &mut Evaluator, edits: &[Edit]| {
-            evaluator.quick(&with(edits, Edit::MicroBatch(*size)))
-        };
-        let mut all = prefix.to_vec();
-        for toggle in evaluator.space.toggles() {
-            let added = with(&all, toggle);
-            let (before, after) = (at(evaluator, &all), at(evaluator, &added));
-            let better = match (before, after) {
-                (Some(before), Some(after)) => {
-                    let spare = |quick: Quick| quick.room.get() as f64 - quick.peak.get() as f64;
-                    spare(after) >= spare(before) && after.seconds <= before.seconds * 1.000_001
-                }
-                (None, Some(_)) => true,
-                _ => false,
-            };
-            if better {
-                all = added;
-            }
-        }
-        all
-    }
-
-    /// Explores the next networks.
-    pub fn step(&mut self, evaluator: &mut Evaluator) {
-        if let Some(layout) = self.unranked.pop() {
-            self.rank(evaluator, layout);
-            if self.unranked.is_empty() {
-                self.ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
-                let most = self.ranked.len().saturating_sub(BEST);
-                self.ranked.drain(..most);
-            }
-            return;
-        }
-        if let Some(task) = self.tasks.pop() {
-            self.explore(evaluator, &task);
-            return;
-        }
-        if let Some((_, layout)) = self.ranked.pop() {
-            self.add(evaluator, &layout);
-            self.tasks.reverse();
-        }
-    }
-
-    /// The layout's place, by one run of it: the smallest micro-batch with checkpointed layers. What does not fit comes last.
-    fn rank(&mut self, evaluator: &mut Evaluator, layout: Vec<Edit>) {
-        let edits = with_all(&self.always, &layout);
-        let Some(size) = evaluator.space.micro_batches(&edits).last().copied() else {
-            return;
-        };
-        let layers = self.axes.checkpointing.iter().flatten();
-        let whole = layers.copied().find(|edit| edit.id() == "checkpointing-layers");
-        let smallest = whole.map_or(edits.clone(), |edit| with(&edits, edit));
-        let Some(quick) = evaluator.quick(&with(&smallest, Edit::MicroBatch(size))) else {
-            return;
-        };
-        let over = quick.peak.get() as f64 / quick.room.get().max(1) as f64;
-        let place = if quick.may_fit() {
-            quick.seconds
-        } else {
-            1e9 * over
-        };
-        self.ranked.push((place, layout));
-    }
-
-    fn explore(&mut self, evaluator: &mut Evaluator, task: &Task) {
-        let prefix = task.loss.map_or(task.prefix.clone(), |loss| with(&task.prefix, loss));
-        let pipelined = prefix.iter().any(|edit| matches!(edit, Edit::Pipeline { .. }));
-        for checkpointing in self.axes.checkpointing.clone() {
-            let network = checkpointing.map_or(prefix.clone(), |edit| with(&prefix, edit));
-            for optimizer in self.axes.optimizers.clone() {
-                let run = optimizer.map_or(network.clone(), |edit| with(&network, edit));
-                if pipelined {
-                    self.upwards(evaluator, &run, &task.sizes);
-                } else {
-                    self.largest(evaluator, &run, &task.sizes);
-                }
+    /// The largest micro-batch that may fit, with each optimizer.
+    fn largest(&mut self, evaluator: &mut Evaluator, network: &Network) {
+        for optimizer in self.axes.optimizers.clone() {
+            let run = with_optional(&network.edits, optimizer);
+            if run.iter().any(|edit| matches!(edit, Edit::Pipeline { .. })) {
+                self.upwards(evaluator, &run, &network.sizes);
+            } else {
+                self.bisected(evaluator, &run, &network.sizes);
             }
         }
     }
 
-    /// A pipeline is idle longer with few large micro-batches, so each size counts.
     fn upwards(&mut self, evaluator: &mut Evaluator, run: &[Edit], sizes: &[u64]) {
         for size in sizes.iter().rev() {
             let edits = with(run, Edit::MicroBatch(*size));
             let Some(quick) = evaluator.quick(&edits) else {
                 continue;
             };
-            let fits = quick.may_fit();
             self.offer(edits, quick);
-            if !fits {
+            if !quick.may_fit() {
                 return;
             }
         }
     }
 
-    /// The largest micro-batch that may fit, by bisection: smaller ones need less, and are no faster.
-    fn largest(&mut self, evaluator: &mut Evaluator, run: &[Edit], sizes: &[u64]) {
+    fn bisected(&mut self, evaluator: &mut Evaluator, run: &[Edit], sizes: &[u64]) {
         let at = |evaluator: &mut Evaluator, size: u64| {
             let edits = with(run, Edit::MicroBatch(size));
             let quick = evaluator.quick(&edits);
@@ -235,16 +359,14 @@ impl Exploration {
         };
         // All samples at once, without accumulation: no gradients are alive in the forward pass.
         if let Some((edits, quick)) = at(evaluator, *first) {
-            if quick.seconds > ROOM * self.fastest {
-                return;
-            }
-            let fits = quick.may_fit();
-            let freed = quick.without_gradients <= quick.room;
+            let known = self.found.first().map(|first| first.quick.seconds);
+            let faster = known.is_none_or(|known| quick.seconds < known);
             self.offer(edits.clone(), quick);
-            if fits {
+            if quick.may_fit() {
                 return;
             }
-            if let Some(in_backward) = self.axes.in_backward.filter(|_| freed) {
+            let freed = quick.without_gradients <= quick.room;
+            if let Some(in_backward) = self.axes.in_backward.filter(|_| freed && faster) {
                 let edits = with(&edits, in_backward);
                 if let Some(quick) = evaluator.quick(&edits) {
                     self.offer(edits, quick);
@@ -257,9 +379,8 @@ impl Exploration {
         let Some((edits, quick)) = at(evaluator, *last) else {
             return;
         };
-        let fits = quick.may_fit();
         self.offer(edits, quick);
-        if !fits {
+        if !quick.may_fit() {
             return;
         }
         let (mut low, mut high) = (1, sizes.len() - 1);
@@ -279,16 +400,43 @@ impl Exploration {
     }
 
     fn offer(&mut self, edits: Vec<Edit>, quick: Quick) {
-        let candidate = Candidate { edits, quick };
         if quick.may_fit() {
-            self.fastest = self.fastest.min(quick.seconds);
-            self.found.push(candidate);
-            return;
-        }
-        let least = self.smallest.as_ref();
-        let over = |quick: Quick| quick.peak.get() as f64 / quick.room.get().max(1) as f64;
-        if least.is_none_or(|least| over(quick) < over(least.quick)) {
-            self.smallest = Some(candidate);
+            self.found.add(Candidate { edits, quick });
         }
     }
+}
+
+/// The best of these, at most so many, the best last.
+fn best(all: &mut Vec<Ranked>, most: usize) -> Vec<Ranked> {
+    let mut all = std::mem::take(all);
+    all.sort_by(|a, b| a.place.total_cmp(&b.place));
+    let first = all.first().map_or(0.0, |first| first.place);
+    let near = all.iter().filter(|row| row.place <= first * SLOWER);
+    let near = near.count().clamp(1, most);
+    all.truncate(near);
+    all.reverse();
+    all
+}
+
+/// The prefix with each change that costs neither memory nor time there.
+fn with_toggles(evaluator: &mut Evaluator, prefix: &[Edit]) -> Vec<Edit> {
+    let mut all = prefix.to_vec();
+    let spare = |quick: Quick| quick.room.get() as f64 - quick.peak.get() as f64;
+    for toggle in evaluator.space.toggles() {
+        if prefix.iter().any(|edit| edit.axis() == toggle.axis()) {
+            continue;
+        }
+        let added = with(&all, toggle);
+        let better = match (evaluator.quick(&all), evaluator.quick(&added)) {
+            (Some(before), Some(after)) => {
+                spare(after) >= spare(before) && after.seconds <= before.seconds * 1.000_001
+            }
+            (None, Some(_)) => true,
+            _ => false,
+        };
+        if better {
+            all = added;
+        }
+    }
+    all
 }

@@ -21,6 +21,7 @@ pub use steps::Change;
 
 use std::rc::Rc;
 
+use crate::accumulation::{Equal, accumulation};
 use choose::{Chosen, Keeps};
 use evaluate::Evaluator;
 use explore::Exploration;
@@ -89,8 +90,8 @@ pub struct Plans {
     pub plans: Vec<Plan>,
     /// If nothing fits with what is locked: what to unlock, the mildest first.
     pub unlock: Vec<Unlock>,
-    /// Networks that were run.
-    pub runs: u64,
+    /// Tensors that were recorded.
+    pub work: u64,
 }
 
 impl Plans {
@@ -152,8 +153,8 @@ impl<'a> Planner<'a> {
                 .ok()
                 .map(|time| time.step.expected.get()),
         };
-        let mut evaluator = Evaluator::new(Space::new(run, locks));
-        let exploration = Exploration::new(&mut evaluator, &[]);
+        let evaluator = Evaluator::new(Space::new(run, locks));
+        let exploration = Exploration::new(&evaluator, &[]);
         let rare = evaluator.space.rare();
         Ok(Self {
             evaluator,
@@ -161,7 +162,7 @@ impl<'a> Planner<'a> {
                 now,
                 plans: Vec::new(),
                 unlock: Vec::new(),
-                runs: 0,
+                work: 0,
             },
             stage: Stage::Exploring(Box::new(exploration)),
             always: Vec::new(),
@@ -179,7 +180,7 @@ impl<'a> Planner<'a> {
     }
 
     pub fn finish(mut self) -> Plans {
-        self.found.runs = self.evaluator.runs;
+        self.found.work = self.evaluator.work;
         self.found
     }
 
@@ -217,7 +218,7 @@ impl<'a> Planner<'a> {
     fn explore(&mut self, always: Edit, next: Stage) {
         self.always = vec![always];
         self.next = Some(next);
-        let exploration = Exploration::new(&mut self.evaluator, &self.always);
+        let exploration = Exploration::new(&self.evaluator, &self.always);
         self.stage = Stage::Exploring(Box::new(exploration));
     }
 
@@ -247,7 +248,7 @@ impl<'a> Planner<'a> {
 
     fn fastest(&mut self, exploration: &Exploration) -> Option<Chosen> {
         let evaluator = &mut self.evaluator;
-        let found = choose::fastest(evaluator, &exploration.found)?;
+        let found = exploration.fastest.clone()?;
         let rare = evaluator.space.rare();
         let polished = choose::polished(evaluator, found, &rare);
         let keeps = Keeps::fastest(&polished);
@@ -256,46 +257,49 @@ impl<'a> Planner<'a> {
 
     /// The three plans, as far as they differ.
     fn offer(&mut self, exploration: &Exploration, fastest: &Chosen) {
+        let roomy = choose::roomiest(&mut self.evaluator, exploration, fastest).map(|roomy| {
+            let keeps = Keeps::room(&roomy, fastest);
+            choose::simplified(&mut self.evaluator, &roomy, &keeps)
+        });
+        let roomy = roomy.filter(|roomy| saves(&roomy.full, &fastest.full));
         let mut plans = Vec::new();
-        let surely = self.found.now.estimate.fit() == Some(Fit::Fits);
-        if !surely {
-            let options = self.options();
+        if self.found.now.estimate.fit() != Some(Fit::Fits) {
+            let chosen = roomy.iter().chain([fastest]);
+            let options = self.options(chosen.flat_map(|chosen| &chosen.edits));
             let fewest = choose::fewest(&mut self.evaluator, &options);
             let fewer = fewest.filter(|fewest| fewest.edits.len() < fastest.edits.len());
-            if let Some(fewer) = fewer {
-                plans.push(self.plan(PlanId::Fewest, &fewer));
-            }
+            plans.extend(fewer.map(|fewer| self.plan(PlanId::Fewest, &fewer)));
         }
         plans.push(self.plan(PlanId::Fastest, fastest));
-        if let Some(roomy) = choose::roomiest(&mut self.evaluator, exploration, fastest) {
-            let keeps = Keeps::room(&roomy, fastest);
-            let roomy = choose::simplified(&mut self.evaluator, &roomy, &keeps);
-            if saves(&roomy.full, &fastest.full) {
-                plans.push(self.plan(PlanId::Room, &roomy));
-            }
-        }
+        plans.extend(roomy.map(|roomy| self.plan(PlanId::Room, &roomy)));
         self.found.plans = plans;
     }
 
-    /// Every single edit that is open to the run.
-    fn options(&self) -> Vec<Edit> {
+    /// Every single edit that is open to the run, those that are known to help first.
+    fn options<'b>(&self, helpful: impl Iterator<Item = &'b Edit>) -> Vec<Edit> {
         let space = &self.evaluator.space;
         let mut all: Vec<Edit> = Vec::new();
-        for layout in space::layouts(space) {
-            for edit in layout {
-                if !all.contains(&edit) {
+        let mut add = |edits: Vec<Edit>| {
+            for edit in edits {
+                if !all.contains(&edit) && edit.axis() != Axis::MicroBatch {
                     all.push(edit);
                 }
             }
-        }
-        all.extend(space.toggles());
-        all.extend(space.checkpointing());
-        all.extend(space.losses());
-        all.extend(space.precisions());
-        all.extend(space.optimizers());
-        all.extend(space.in_backward());
-        all.extend(space.rare());
-        all.extend(space.expandable());
+        };
+        add(helpful.copied().collect());
+        add(space.checkpointing());
+        let layouts = space::layouts(space).into_iter().flatten().flatten();
+        let (sharding, dividing): (Vec<_>, Vec<_>) =
+            layouts.partition(|edit| matches!(edit.axis(), Axis::Strategy | Axis::Host));
+        add(sharding);
+        add(space.toggles());
+        add(space.optimizers());
+        add(space.losses());
+        add(space.precisions());
+        add(space.in_backward().into_iter().collect());
+        add(space.rare());
+        add(space.expandable().into_iter().collect());
+        add(dividing);
         all
     }
 
@@ -317,15 +321,20 @@ impl<'a> Planner<'a> {
         };
         let cut = changed.data.micro_batch != run.data.micro_batch
             || changed.training.accumulation != run.training.accumulation;
-        let differs = cut
-            && crate::accumulation(&changed)
-                .is_ok_and(|aspects| aspects.iter().any(|it| it.equal == crate::Equal::No));
-        if differs {
+        if cut && differs_when_cut(&changed) {
             most.max(Results::SameBatch)
         } else {
             most
         }
     }
+}
+
+/// Whether a run trains differently if the samples of an update are cut in other micro-batches.
+fn differs_when_cut(run: &Scenario) -> bool {
+    let mut cut = run.clone();
+    cut.training.accumulation = cut.training.accumulation.max(2);
+    let aspects = accumulation(&cut);
+    aspects.is_ok_and(|aspects| aspects.iter().any(|aspect| aspect.equal == Equal::No))
 }
 
 /// Whether a run leaves noticeably more room than another.
@@ -335,3 +344,6 @@ fn saves(roomy: &Full, fastest: &Full) -> bool {
     let usable = fastest.estimate.usable.unwrap_or_default();
     roomy.device() + usable.scale(NOTICEABLE) < fastest.device()
 }
+
+#[cfg(test)]
+mod tests;

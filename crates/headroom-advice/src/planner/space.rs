@@ -17,12 +17,15 @@ pub struct Space<'a> {
     pub run: &'a Scenario,
     pub samples: u64,
     pub locks: Locks<'a>,
+    /// Whether an update's samples may be cut in other micro-batches.
+    pub cuts: bool,
 }
 
 impl<'a> Space<'a> {
     pub fn new(run: &'a Scenario, locks: Locks<'a>) -> Self {
         Self {
             samples: run.effective_batch(),
+            cuts: locks.most >= Results::SameBatch || !super::differs_when_cut(run),
             run,
             locks,
         }
@@ -67,15 +70,24 @@ impl<'a> Space<'a> {
         let placed = layout.iter().filter(|edit| edit.is_of_layout());
         let mut placed = placed.fold(self.run.clone(), |run, edit| edit.on(&run).unwrap_or(run));
         let each = self.samples / placed.replicas().max(1);
+        if !self.cuts {
+            let same = common_divisor(each.max(1), self.run.data.micro_batch);
+            return vec![same];
+        }
         placed.data.micro_batch = each.max(1);
         placed.training.accumulation = 1;
         let all = micro::all(&placed);
         let every = all.len().div_ceil(MOST).max(1);
         let last = all.len().saturating_sub(1);
         let kept = all.iter().enumerate();
-        kept.filter(|(at, _)| at % every == 0 || *at == last)
-            .map(|(_, size)| *size)
-            .collect()
+        let kept = kept.filter(|(at, _)| at % every == 0 || *at == last);
+        // A system's own program may have no way to accumulate.
+        let system = systems::of(self.run).is_some();
+        let runs = |size: &u64| {
+            let edits = super::evaluate::with(layout, Edit::MicroBatch(*size));
+            !system || self.scenario(&edits).is_some()
+        };
+        kept.map(|(_, size)| *size).filter(runs).collect()
     }
 
     fn open(&self, edits: impl IntoIterator<Item = Edit>) -> Vec<Edit> {
@@ -97,19 +109,17 @@ impl<'a> Space<'a> {
 
     /// Ways to save or recompute activations, from the fastest to the smallest.
     pub fn checkpointing(&self) -> Vec<Edit> {
-        let every_second = self.run.model.dim("layers").unwrap_or(2) > 1;
         let all = [
             (Checkpointing::None, 1),
             (Checkpointing::KeepMatmuls, 1),
             (Checkpointing::KeepHalf, 1),
-            (Checkpointing::Layers, 2),
             (Checkpointing::KeepAttention, 1),
             (Checkpointing::Layers, 1),
             (Checkpointing::Offload, 1),
         ];
         let usable = |&(how, every): &(Checkpointing, u64)| {
             let plain = matches!(how, Checkpointing::None | Checkpointing::Layers) && every <= 1;
-            (every <= 1 || every_second) && (plain || own_loss(self.run))
+            plain || own_loss(self.run)
         };
         let training = &self.run.training;
         let present = (training.checkpointing, training.checkpoint_every);
@@ -125,15 +135,19 @@ impl<'a> Space<'a> {
 
     /// How the loss is computed.
     pub fn losses(&self) -> Vec<Edit> {
+        // Chunks of logits save all that chunks of the cross-entropy alone save.
         let all = [
             LossKernel::Library,
-            LossKernel::ChunkedLoss,
             LossKernel::ChunkedHead,
             LossKernel::ChunkedCheckpoint,
             LossKernel::LigerLinear,
         ];
         let present = self.run.training.loss;
-        let others = all.into_iter().filter(|kernel| *kernel != present);
+        // On several GPUs the choice matters less than the layout.
+        let several = self.run.hardware.gpus > 1;
+        let others = all.into_iter().filter(|kernel| {
+            *kernel != present && (!several || *kernel == LossKernel::LigerLinear)
+        });
         let mut found = self.open(others.map(Edit::Loss));
         found.extend(self.moves(|change| change.id == "fused-head"));
         found
@@ -208,7 +222,7 @@ impl<'a> Space<'a> {
     /// Compiled layers or models.
     pub fn compiled(&self) -> Vec<Edit> {
         let present = self.run.training.compile;
-        let all = [Compile::Nothing, Compile::Layers, Compile::Model];
+        let all = [Compile::Nothing, Compile::Model];
         let others = all.into_iter().filter(|what| *what != present);
         let found = self.open(others.map(Edit::Compile));
         found
@@ -285,47 +299,48 @@ fn powers(of: u32) -> impl Iterator<Item = u32> {
     (0..=of.trailing_zeros().min(12)).map(|exponent| 1 << exponent)
 }
 
-/// All ways in which the run's GPUs may share the work, besides its own (the empty one): plain data parallelism first.
-pub fn layouts(space: &Space) -> Vec<Vec<Edit>> {
+/// All ways in which the run's GPUs may share the work, by how one copy of the model is divided; of each, the way that shards
+/// most comes first. The run's own is the empty one.
+pub fn layouts(space: &Space) -> Vec<Vec<Vec<Edit>>> {
     let run = space.run;
-    let gpus = run.hardware.gpus;
-    if gpus < 2 {
-        return vec![Vec::new()];
+    if run.hardware.gpus < 2 {
+        return vec![vec![Vec::new()]];
     }
-    let mut all = vec![Vec::new()];
-    for degrees in degrees(run) {
-        for (sharding, host) in shardings(run, &degrees) {
-            let mut edits = Vec::new();
-            let mut add = |differs: bool, edit: Edit| {
-                if differs {
-                    edits.push(edit);
-                }
-            };
-            let layout = &run.parallel;
-            let present = Sharding {
-                strategy: layout.strategy,
-                reshard: layout.reshard,
-                sync_each: layout.sync_each,
-            };
-            add(sharding != present, Edit::Strategy(sharding));
-            add(degrees.tp != layout.tp, Edit::Tensor(degrees.tp));
-            let pipeline = Edit::Pipeline {
-                stages: degrees.pp,
-                schedule: Schedule::OneForwardOneBackward,
-                virtual_stages: 1,
-            };
-            add(degrees.pp != layout.pp, pipeline);
-            add(degrees.cp != layout.cp, Edit::Context(degrees.cp));
-            add(degrees.ep != layout.ep, Edit::Expert(degrees.ep));
-            add(host != layout.offload, Edit::Host(host));
-            if !edits.is_empty() {
-                all.push(edits);
-            }
-        }
-    }
-    all.sort_by_key(Vec::len);
-    all.dedup();
-    all
+    let of = |degrees: &Degrees| {
+        let shardings = shardings(run, degrees);
+        let edits =
+            |(sharding, host): &(Sharding, Offload)| arranged(run, degrees, *sharding, *host);
+        shardings.iter().map(edits).collect()
+    };
+    let mut all = degrees(run);
+    // Those that divide in one way come first: what is not modelled there is not tried with another.
+    all.sort_by_key(|degrees| degrees.ways());
+    all.iter().map(of).collect()
+}
+
+/// The edits that lead to a layout.
+fn arranged(run: &Scenario, degrees: &Degrees, sharding: Sharding, host: Offload) -> Vec<Edit> {
+    let layout = &run.parallel;
+    let present = Sharding {
+        strategy: layout.strategy,
+        reshard: layout.reshard,
+        sync_each: layout.sync_each,
+    };
+    let pipeline = Edit::Pipeline {
+        stages: degrees.pp,
+        schedule: Schedule::OneForwardOneBackward,
+        virtual_stages: 1,
+    };
+    let all = [
+        (sharding != present, Edit::Strategy(sharding)),
+        (degrees.tp != layout.tp, Edit::Tensor(degrees.tp)),
+        (degrees.pp != layout.pp, pipeline),
+        (degrees.cp != layout.cp, Edit::Context(degrees.cp)),
+        (degrees.ep != layout.ep, Edit::Expert(degrees.ep)),
+        (host != layout.offload, Edit::Host(host)),
+    ];
+    let differing = all.into_iter().filter(|(differs, _)| *differs);
+    differing.map(|(_, edit)| edit).collect()
 }
 
 /// The degrees of a layout; the remaining factor is data parallelism.
@@ -338,6 +353,11 @@ struct Degrees {
 }
 
 impl Degrees {
+    fn ways(self) -> usize {
+        let all = [self.tp, self.pp, self.cp, self.ep];
+        all.iter().filter(|degree| **degree > 1).count()
+    }
+
     const fn of_a_copy(self) -> u32 {
         self.tp.saturating_mul(self.pp).saturating_mul(self.cp)
     }
@@ -365,14 +385,20 @@ fn degrees(run: &Scenario) -> Vec<Degrees> {
     };
     let layers = run.model.dim("layers").unwrap_or(1);
     let experts = run.model.dim("experts").unwrap_or(0);
-    let longest = run.data.sequence / 2048;
+    // Rings of GPUs are for long sequences.
+    let longest = run.data.sequence / 4096;
     let may = |wanted: bool, size: u32| size == 1 || wanted;
-    for tp in powers(gpus).filter(|tp| may(divides, *tp) && *tp <= machine) {
+    for tp in powers(gpus).filter(|tp| may(divides && experts == 0, *tp) && *tp <= machine) {
         for pp in powers(gpus / tp).filter(|pp| may(divides, *pp) && u64::from(*pp) <= layers) {
             let sequences = powers(gpus / tp / pp);
-            for cp in sequences.filter(|cp| may(divides && u64::from(*cp) <= longest, *cp)) {
+            for cp in sequences
+                .filter(|cp| may(divides && experts == 0 && u64::from(*cp) <= longest, *cp))
+            {
                 let parts = powers(gpus / pp).filter(|ep| {
-                    may(divides && experts > 0 && experts.is_multiple_of((*ep).into()), *ep)
+                    // Groups of experts smaller than a machine gain nothing on many machines.
+                    let machines = hardware.nodes > 1 && *ep > 1 && *ep < machine;
+                    let whole = experts > 0 && experts.is_multiple_of((*ep).into()) && !machines;
+                    may(divides && whole && tp * cp == 1, *ep)
                 });
                 for ep in parts {
                     let found = Degrees { tp, pp, cp, ep };
@@ -386,7 +412,8 @@ fn degrees(run: &Scenario) -> Vec<Degrees> {
     all
 }
 
-/// Strategies for the data-parallel dimension, with what they keep on the host.
+/// Strategies for the data-parallel dimension, with what they keep on the host; the one that shards most without the host
+/// comes first.
 fn shardings(run: &Scenario, degrees: &Degrees) -> Vec<(Sharding, Offload)> {
     use Parallelism::{Ddp, Fsdp1, Fsdp2, Hsdp, Zero1, Zero2, Zero3};
     let layout = &run.parallel;
@@ -396,23 +423,22 @@ fn shardings(run: &Scenario, degrees: &Degrees) -> Vec<(Sharding, Offload)> {
         reshard,
         sync_each,
     };
-    let mut all = vec![(
-        of(layout.strategy, layout.reshard, layout.sync_each),
-        layout.offload,
-    )];
+    let own = of(layout.strategy, layout.reshard, layout.sync_each);
+    let mut all: Vec<(Sharding, Offload)> = Vec::new();
     let mut add = |sharding: Sharding, host: Offload| {
         if !all.contains(&(sharding, host)) {
             all.push((sharding, host));
         }
     };
-    if degrees.ep < 2 {
-        add(of(Ddp, layout.reshard, layout.sync_each), Offload::None);
-    }
+    let whole = of(Ddp, layout.reshard, layout.sync_each);
     if copies.saturating_mul(degrees.cp) < 2 {
+        add(whole, Offload::None);
+        add(own, layout.offload);
         return all;
     }
-    let plain = degrees.of_a_copy() == 1 && degrees.ep < 2;
+    let quantized = run.training.quantization != Quantization::None;
     add(of(Fsdp2, true, true), Offload::None);
+    add(own, layout.offload);
     if degrees.pp < 2 {
         // A pipeline's stages stay gathered from the first pass to the last, whatever `reshard` says.
         add(of(Fsdp2, false, true), Offload::None);
@@ -420,20 +446,21 @@ fn shardings(run: &Scenario, degrees: &Degrees) -> Vec<(Sharding, Offload)> {
     if run.hardware.nodes > 1 && copies.is_multiple_of(run.hardware.nodes) {
         add(of(Hsdp, true, true), Offload::None);
     }
-    if plain {
+    if degrees.ep < 2 {
+        add(whole, Offload::None);
+    }
+    if degrees.of_a_copy() == 1 && degrees.ep < 2 {
         add(of(Fsdp2, true, false), Offload::None);
         add(of(Fsdp2, false, false), Offload::None);
-        for zero in [Zero1, Zero2, Zero3] {
-            add(of(zero, true, layout.sync_each), Offload::None);
-        }
-        if run.training.quantization != Quantization::None {
+        if quantized {
             add(of(Fsdp1, true, true), Offload::None);
             add(of(Fsdp1, true, true), Offload::Parameters);
         }
-        add(of(Fsdp2, true, true), Offload::Parameters);
         for zero in [Zero1, Zero2, Zero3] {
+            add(of(zero, true, layout.sync_each), Offload::None);
             add(of(zero, true, layout.sync_each), Offload::Optimizer);
         }
+        add(of(Fsdp2, true, true), Offload::Parameters);
         add(of(Zero3, true, layout.sync_each), Offload::Parameters);
     }
     all

@@ -5,7 +5,7 @@ use super::evaluate::Full;
 use super::space;
 use headroom_base::units::{Bytes, Seconds};
 use headroom_core::estimate::time::StepTime;
-use headroom_core::estimate::{Category, Estimate};
+use headroom_core::estimate::{Category, Estimate, Phase};
 use headroom_scenario::{
     Attention, Checkpointing, Compile, Kernels, LossKernel, Offload, Optimizer, Parallelism,
     Scenario,
@@ -88,9 +88,7 @@ fn of(edit: &Edit, run: &Scenario) -> String {
             LossKernel::LigerLinear => "fused linear cross-entropy (Liger)".into(),
             LossKernel::Liger => "Liger cross-entropy".into(),
         },
-        Edit::Kernels(Kernels::Liger) => {
-            "Liger's norms, rotary embeddings and gated layers".into()
-        }
+        Edit::Kernels(Kernels::Liger) => "Liger's norms, rotary embeddings and gated layers".into(),
         Edit::Kernels(kernels) => format!("kernels: {}", kernels.label()),
         Edit::Attention(Attention::Sdpa) => "fused attention (SDPA)".into(),
         Edit::Attention(attention) => attention.label().into(),
@@ -118,8 +116,8 @@ const fn name(category: Category) -> &'static str {
         Category::BackwardTemporaries => "temporaries of backward",
         Category::OptimizerTemporaries => "temporaries of the optimizer",
         Category::Workspace => "kernels' workspaces",
-        Category::Ema => "the moving average",
-        Category::Rounding => "the allocator's rounding",
+        Category::Ema => "averaged weights",
+        Category::Rounding => "rounded bytes",
     }
 }
 
@@ -138,23 +136,53 @@ fn of_memory(before: &Full, after: &Full) -> String {
             before.estimate.growth - after.estimate.growth
         );
     }
-    let Some((what, from, to)) = largest(&before.estimate, &after.estimate, new <= old) else {
+    let change = old.get().abs_diff(new.get());
+    if change as f64 <= 0.001 * old.max(new).get() as f64 {
         return "as much memory as before".into();
+    }
+    let direction = if new < old {
+        format!("{} less", old - new)
+    } else {
+        format!("{} more", new - old)
+    };
+    let (from, to) = (&before.estimate, &after.estimate);
+    let part = largest(from, to, new < old);
+    // Less than a third is no reason.
+    let part = part.filter(|(_, from, to)| from.get().abs_diff(to.get()) > change / 3);
+    if from.phase != to.phase {
+        return format!(
+            "{direction}: the peak was {} in {}, and is {} in {}",
+            from.allocated.expected,
+            place(from.phase),
+            to.allocated.expected,
+            place(to.phase)
+        );
+    }
+    let Some((what, from, to)) = part else {
+        return format!(
+            "{direction}: the allocator reserves {} instead of {}",
+            to.reserved.expected, from.reserved.expected
+        );
     };
     let layers = space::layers(&after.scenario).filter(|_| what == Category::Activations);
     let of = layers.map_or(String::new(), |layers| format!(" of {layers} layers"));
-    let whole = old.max(new).get().max(1) as f64;
-    if old.get().abs_diff(new.get()) as f64 <= 0.001 * whole {
-        return "as much memory as before".into();
-    }
-    if new < old {
-        format!("{}{of} at the peak: {from} before, {to} now", name(what))
-    } else {
-        format!(
-            "needs {} more: {}{of} at the peak are {to} instead of {from}",
-            new - old,
-            name(what)
-        )
+    format!(
+        "{direction}: {}{of} are {from}, and {to} after it",
+        name(what)
+    )
+}
+
+/// A phase in the middle of a sentence.
+const fn place(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Setup => "setup",
+        Phase::Generation => "generation",
+        Phase::Reference => "the reference's forward",
+        Phase::Forward => "forward",
+        Phase::Backward => "backward",
+        Phase::Optimizer => "the optimizer step",
+        Phase::Evaluation => "evaluation",
+        Phase::Resume => "resuming",
     }
 }
 
@@ -177,7 +205,9 @@ fn largest(before: &Estimate, after: &Estimate, falls: bool) -> Option<(Category
             to.saturating_sub(*from)
         }
     };
-    changes.max_by_key(by).filter(|change| by(change) > Bytes::ZERO)
+    changes
+        .max_by_key(by)
+        .filter(|change| by(change) > Bytes::ZERO)
 }
 
 fn of_time(before: &Full, after: &Full) -> String {

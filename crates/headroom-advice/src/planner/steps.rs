@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::edit::Edit;
-use super::evaluate::{Evaluator, Full, with, with_all, without};
+use super::evaluate::{Evaluator, Full, Quick, with, with_all, without};
 use super::speech;
 
 /// One step of a plan, and what the run needs after it.
@@ -21,7 +21,7 @@ pub struct Change {
 const LEAST: f64 = 0.001;
 
 /// What a step gains: whether it saves memory, and by how much it changes spare memory and time, as shares.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Gain {
     memory: f64,
     time: f64,
@@ -98,37 +98,29 @@ fn change(edits: &[Edit], before: &Full, after: &Rc<Full>) -> Change {
 }
 
 /// The edit that gains most: memory until the run fits, then time.
-fn next(
-    evaluator: &mut Evaluator,
-    start: &[Edit],
-    remaining: &[Edit],
-    fits: bool,
-) -> Option<Edit> {
+fn next(evaluator: &mut Evaluator, start: &[Edit], remaining: &[Edit], fits: bool) -> Option<Edit> {
     let now = evaluator.quick(start);
     let mut best: Option<(f64, Edit)> = None;
     for edit in remaining {
         let Some(after) = evaluator.quick(&with(start, *edit)) else {
             continue;
         };
-        let gain = now.map_or(
+        let gain = now.map_or_else(Gain::default, |now| {
+            let share = |bytes: f64| bytes / now.room.get().max(1) as f64;
+            // More than enough is worth nothing until the run fits.
+            let spare = |quick: Quick| {
+                let spare = quick.room.get() as f64 - quick.peak.get() as f64;
+                if fits { spare } else { spare.min(0.0) }
+            };
             Gain {
-                memory: 0.0,
-                time: 0.0,
-            },
-            |now| {
-                let spare = |quick: super::evaluate::Quick| {
-                    quick.room.get() as f64 - quick.peak.get() as f64
-                };
-                Gain {
-                    memory: (spare(after) - spare(now)) / now.room.get().max(1) as f64,
-                    time: 1.0 - after.seconds / now.seconds.max(f64::MIN_POSITIVE),
-                }
-            },
-        );
+                memory: share(spare(after) - spare(now)),
+                time: 1.0 - after.seconds / now.seconds.max(f64::MIN_POSITIVE),
+            }
+        });
         let score = if fits {
             gain.time + 0.01 * gain.memory
         } else {
-            gain.memory + 0.01 * gain.time
+            gain.memory + gain.time
         };
         // What gains nothing here may do so later.
         let score = if gain.is_any() { score } else { score - 1e6 };

@@ -5,14 +5,16 @@
 //! `quick_peak` would run every pair.
 
 use super::Unsupported;
-use super::deciding;
 use super::engine::Engine;
 use super::quick::{Outline, outline};
 use super::time::{PhaseTimes, Span, known, phase_times};
+use super::{deciding, divided};
 use crate::step::{Detail, Run};
 use headroom_base::units::Bytes;
 use headroom_catalog::Speeds;
-use headroom_scenario::{Attention, Case, Checkpointing, Kernels, LossKernel, Optimizer, Scenario};
+use headroom_scenario::{
+    Attention, Case, Checkpointing, Compile, Kernels, LossKernel, Optimizer, Scenario,
+};
 
 /// The forward and backward passes of a step, as if the optimizer had no state.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,6 +23,8 @@ pub struct Passes {
     /// Bytes of batches on the device that were not simulated.
     waiting: u64,
     phase_times: PhaseTimes,
+    is_split: bool,
+    tensors: u64,
 }
 
 /// The optimizer update of a step.
@@ -44,10 +48,11 @@ pub struct CombinedStep {
 }
 
 /// Whether the two parts are independent: not if an optimizer or an offload runs inside backward, nor if an optimizer
-/// leaves gradients for the next step.
+/// leaves gradients for the next step, nor in a pipeline, whose micro-batches are on their way together.
 pub fn separable(scenario: &Scenario) -> bool {
     let optimizer = scenario.training.optimizer;
-    !scenario.training.optimizer_in_backward
+    scenario.parallel.pp < 2
+        && !scenario.training.optimizer_in_backward
         && !optimizer.consumes_gradients()
         && !matches!(
             optimizer,
@@ -80,6 +85,8 @@ pub fn passes(scenario: &Scenario) -> Result<Passes, Unsupported> {
         outline,
         waiting: one.saturating_mul(not_run),
         phase_times: phase_times(&run, &Case::of(scenario), &known_or_slow(scenario)),
+        is_split: divided::not_split(&run, scenario).is_none(),
+        tensors: run.trace.storages.len() as u64,
     })
 }
 
@@ -97,6 +104,7 @@ pub fn update_key(scenario: &Scenario) -> Scenario {
     training.checkpoint_every = 1;
     training.loss = LossKernel::Library;
     training.kernels = Kernels::Library;
+    training.compile = Compile::Nothing;
     training.keep_outputs = false;
     training.use_cache = false;
     training.zero_to_none = true;
@@ -125,6 +133,16 @@ pub fn stateless_update_key(scenario: &Scenario) -> Scenario {
 }
 
 impl Passes {
+    /// Whether all degrees of the layout are modelled.
+    pub fn is_split(&self) -> bool {
+        self.is_split
+    }
+
+    /// Tensors that were recorded: the work that it took.
+    pub fn tensors(&self) -> u64 {
+        self.tensors
+    }
+
     /// At least as much as all gradients.
     pub fn gradients(&self) -> Bytes {
         Bytes::new(self.outline.before_step.saturating_sub(self.outline.setup))
@@ -262,13 +280,18 @@ mod tests {
                 ("keep_outputs", dice.one_of(&["off", "off", "on"])),
                 ("lora", dice.one_of(&["on", "off"])),
                 ("lora_targets", "c_attn"),
+                ("gpus", dice.one_of(&["1", "1", "4"])),
+                (
+                    "par",
+                    dice.one_of(&["ddp", "fsdp1", "fsdp2", "zero1", "zero2", "zero3"]),
+                ),
             ] {
                 settings::set(&mut scenario, name, value).unwrap();
             }
             if dice.below(2) == 0 {
                 scenario.training.lora = None;
             }
-            if !separable(&scenario) {
+            if !separable(&scenario) || !scenario.check().is_empty() {
                 continue;
             }
             let whole = quick_peak(&scenario).unwrap();

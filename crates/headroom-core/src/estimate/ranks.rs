@@ -253,6 +253,8 @@ pub struct QuickStep {
     pub step: Span,
     /// Whether all degrees of the layout are modelled.
     pub is_split: bool,
+    /// Tensors that were recorded: the work that it took.
+    pub tensors: u64,
 }
 
 /// The peak and the duration of a steady-state step of the first and the last pipeline stage, the fullest and the slowest.
@@ -277,6 +279,7 @@ pub fn quick_step(scenario: &Scenario, allowance: Bytes) -> Result<QuickStep, Un
             peak: Bytes::new(quick::peak(&run.trace)),
             step,
             is_split: divided::not_split(&run, case.scenario).is_none(),
+            tensors: run.trace.storages.len() as u64,
         };
         Ok((quick, run.pipeline_parallel))
     };
@@ -291,6 +294,7 @@ pub fn quick_step(scenario: &Scenario, allowance: Bytes) -> Result<QuickStep, Un
         peak: first.peak.max(last.peak),
         step: if slower { last.step } else { first.step },
         is_split: first.is_split,
+        tensors: first.tensors + last.tensors,
     })
 }
 

@@ -1,5 +1,6 @@
 //! Communication between GPUs in a step, and its duration.
 
+use super::offload::host_time;
 use super::pipeline::bubble;
 use crate::step::Run;
 use headroom_catalog::{Rate, Speeds, reached};
@@ -189,6 +190,9 @@ pub(crate) fn comm_time(run: &Run, case: &Case, speeds: &Speeds) -> CommTime {
             over(context, bytes, 2.0 * share * state * context.size),
         );
     }
+    let host = host_time(run, case, speeds);
+    comm_time.overlaps_passes = sum(comm_time.overlaps_passes, host.overlaps_passes);
+    comm_time.alone = sum(comm_time.alone, host.alone);
     if mesh.stages > 1 {
         let stages = f64::from(scenario.parallel.virtual_stages.max(1));
         let neighbours = Group::of(scenario, 2, mesh.gpus_of_a_stage());

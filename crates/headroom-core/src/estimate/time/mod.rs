@@ -5,6 +5,7 @@
 //! another.
 
 mod links;
+mod offload;
 mod pace;
 mod pipeline;
 
