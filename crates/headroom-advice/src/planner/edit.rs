@@ -318,8 +318,7 @@ fn steps(run: &Scenario, optimizer: Optimizer) -> bool {
     use Parallelism::{Fsdp1, Fsdp2, Hsdp, Zero1, Zero2, Zero3};
     let several = run.hardware.gpus > 1;
     let strategy = run.parallel.strategy;
-    let clips =
-        run.training.clip || run.training.precision == headroom_scenario::Precision::AmpFp16;
+    let clips = run.training.clip || run.training.precision.scales_gradients();
     match optimizer {
         // DTensors have torchao's; DeepSpeed partitions its own.
         Optimizer::AdamW8bitAo => several && matches!(strategy, Fsdp2 | Hsdp),

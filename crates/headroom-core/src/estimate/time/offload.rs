@@ -67,7 +67,9 @@ fn stored(scenario: &Scenario) -> f64 {
     }
     let zero = scenario.parallel.strategy == Parallelism::Zero3;
     match training.precision {
-        Precision::Bf16 | Precision::Fp16 | Precision::AmpBf16OnBf16 => 2.0,
+        Precision::Bf16 | Precision::Fp16 | Precision::AmpBf16OnBf16 | Precision::AmpFp16OnFp16 => {
+            2.0
+        }
         // ZeRO keeps 16-bit weights beside its fp32 masters.
         Precision::AmpBf16 | Precision::AmpFp16 if zero => 2.0,
         Precision::Fp64 => 8.0,
@@ -78,7 +80,9 @@ fn stored(scenario: &Scenario) -> f64 {
 fn gradient(scenario: &Scenario) -> f64 {
     match scenario.training.precision {
         Precision::Fp64 => 8.0,
-        Precision::Bf16 | Precision::Fp16 | Precision::AmpBf16OnBf16 => 2.0,
+        Precision::Bf16 | Precision::Fp16 | Precision::AmpBf16OnBf16 | Precision::AmpFp16OnFp16 => {
+            2.0
+        }
         _ => 4.0,
     }
 }
