@@ -63,6 +63,9 @@ const PATHS: &[&str] = &[
 
 fn read(source: &Source) -> Option<Facts> {
     let keys = source.document()?;
+    if !keys.has("model") {
+        return alone(keys);
+    }
     let kind = keys.text("model.type");
     let kind = kind.value()?;
     let own = [
@@ -213,9 +216,32 @@ fn data(source: &Source, keys: &Keys, video: bool, facts: &mut Facts) {
         }
         return;
     };
+    of_file(&data, video, facts);
+}
+
+/// A dataset's file without its run.
+fn alone(keys: &Keys) -> Option<Facts> {
+    let marks = [
+        "resolutions",
+        "size_buckets",
+        "frame_buckets",
+        "enable_ar_bucket",
+    ];
+    if !keys.has("directory") || !marks.iter().any(|key| keys.has(key)) {
+        return None;
+    }
+    let mut facts = Facts::of(PROGRAM.id);
+    facts.task = Fact::follows(Task::Diffusion, "diffusion-pipe trains diffusion models");
+    of_file(keys, keys.has("frame_buckets"), &mut facts);
+    facts.ask(Ask::Model, "the file is of a dataset, for any model");
+    Some(facts)
+}
+
+/// The largest of the sizes, and the most frames.
+fn of_file(data: &Keys, video: bool, facts: &mut Facts) {
     let folders = data.items("directory");
     let mut all: Vec<&Keys> = folders.iter().collect();
-    all.push(&data);
+    all.push(data);
     let sizes = all
         .iter()
         .flat_map(|keys| ["resolutions", "size_buckets"].map(|path| size(keys, path)));
@@ -290,6 +316,16 @@ lr = 1e-4
                 ("width", "832"),
                 ("frames", "33"),
             ],
+        );
+    }
+
+    #[test]
+    fn a_datasets_file_alone_asks_for_its_model() {
+        let data = "resolutions = [512]\nframe_buckets = [1, 33]\n[[directory]]\npath = 'x'\n";
+        check(
+            "d.toml",
+            data,
+            &[("outcome", "question"), ("height", "512"), ("frames", "33")],
         );
     }
 
