@@ -115,7 +115,10 @@ fn of(keys: &Keys) -> Facts {
     facts.strategy = deepspeed.stage.clone().map(|data| {
         let mut strategy = crate::words::Strategy::from(data);
         (strategy.tp, strategy.pp, strategy.cp, strategy.ep) = (tp, pp, cp, ep);
-        let ranks = facts.gpus.value().map(|gpus| gpus / (tp * pp).max(1));
+        let ranks = facts
+            .gpus
+            .value()
+            .map(|gpus| gpus / tp.saturating_mul(pp).max(1));
         if ranks == Some(1) {
             strategy.data = DataParallel::None;
         }
@@ -205,7 +208,10 @@ fn network(keys: &Keys, tp: u64, facts: &mut Facts) {
     let wide = whole("intermediate_size").unwrap_or(hidden.saturating_mul(4));
     let ffn = if gated {
         // `ParallelMLP` takes two thirds, rounded up to twice `mlp_multiple_of`, for the two halves together.
-        let twice = 2 * whole("mlp_multiple_of").unwrap_or(1).max(1);
+        let twice = whole("mlp_multiple_of")
+            .unwrap_or(1)
+            .max(1)
+            .saturating_mul(2);
         padded(wide.saturating_mul(2) / 3, twice) / 2
     } else {
         wide

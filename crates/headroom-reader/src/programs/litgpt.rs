@@ -117,7 +117,7 @@ fn of(keys: &Keys, recipe: Recipe) -> Facts {
         .whole("train.global_batch_size")
         .or_default(global, "LitGPT's train.global_batch_size");
     let by = facts.gpus.value().zip(facts.micro_batch.value());
-    let by = by.map(|(gpus, micro)| gpus * micro);
+    let by = by.map(|(gpus, micro)| gpus.saturating_mul(*micro));
     facts.accumulation = common::divided(&global, by, "train.global_batch_size");
     method(keys, recipe, &mut facts);
     let optimizer = keys

@@ -15,6 +15,7 @@ mod hf;
 mod kohya;
 pub mod launched;
 mod levanter;
+mod lightning;
 mod lit_gpt;
 mod litgpt;
 mod llamafactory;
@@ -80,6 +81,7 @@ pub const PROGRAMS: &[Program] = &[
     nanogpt::PROGRAM,
     lit_gpt::PROGRAM,
     litgpt::PROGRAM,
+    lightning::PROGRAM,
     torchtune::PROGRAM,
     torchtitan::PROGRAM,
     nanotron::PROGRAM,

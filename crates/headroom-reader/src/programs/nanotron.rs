@@ -160,7 +160,7 @@ fn spread(keys: &Keys, facts: &mut Facts) {
         .fold(1u64, |all, size| all.saturating_mul(*size));
     facts.gpus = Fact::follows(gpus, "parallelism: dp × tp × pp × context_parallel_size");
     let data = match keys.whole("optimizer.zero_stage").value() {
-        _ if dp * cp == 1 => DataParallel::None,
+        _ if dp == 1 && cp == 1 => DataParallel::None,
         Some(0) | None => DataParallel::Ddp,
         Some(_) => DataParallel::Zero1,
     };

@@ -88,7 +88,8 @@ fn reinforced(keys: &Keys) -> Facts {
         (_, None) => Fact::Unknown("trainer.nnodes is not known".into()),
     };
     spread(keys, &mut facts);
-    facts.micro_batch = micro(keys, &facts.sequence);
+    let gpus = facts.gpus.value().copied();
+    facts.micro_batch = micro(keys, &facts.sequence, gpus);
     accumulation(keys, &mut facts);
     let rank = keys.whole("actor_rollout_ref.model.lora_rank");
     method(keys, rank, "actor_rollout_ref.model", &mut facts);
@@ -134,7 +135,7 @@ fn spread(keys: &Keys, facts: &mut Facts) {
             cp: part("context_parallel_size"),
             ep: part("expert_model_parallel_size"),
         };
-        if gpus.is_some_and(|gpus| gpus / (strategy.tp * strategy.pp).max(1) <= 1) {
+        if gpus.is_some_and(|gpus| gpus / strategy.tp.saturating_mul(strategy.pp).max(1) <= 1) {
             strategy.data = DataParallel::None;
         }
         facts.strategy = Fact::read(strategy, format!("{ACTOR}.megatron"));
@@ -184,7 +185,7 @@ fn spread(keys: &Keys, facts: &mut Facts) {
     }
 }
 
-fn micro(keys: &Keys, length: &Fact<u64>) -> Fact<u64> {
+fn micro(keys: &Keys, length: &Fact<u64>, gpus: Option<u64>) -> Fact<u64> {
     if keys.switch(&format!("{ACTOR}.use_dynamic_bsz")).value() == Some(&true) {
         let tokens = keys
             .whole(&format!("{ACTOR}.ppo_max_token_len_per_gpu"))
@@ -200,6 +201,11 @@ fn micro(keys: &Keys, length: &Fact<u64>) -> Fact<u64> {
     }
     keys.whole(&format!("{ACTOR}.ppo_micro_batch_size_per_gpu"))
         .or(keys.whole(&format!("{ACTOR}.micro_batch_size_per_gpu")))
+        .or({
+            // The older key counts the rows of all GPUs.
+            let all = keys.whole(&format!("{ACTOR}.ppo_micro_batch_size"));
+            common::divided(&all, gpus, "ppo_micro_batch_size")
+        })
         .or(Fact::Unknown(
             "verl wants ppo_micro_batch_size_per_gpu".into(),
         ))
