@@ -21,6 +21,7 @@ mod litgpt;
 mod llamafactory;
 mod llm_foundry;
 mod megatron;
+mod megatron_bridge;
 mod mmengine;
 mod ms_swift;
 mod nanochat;
@@ -28,6 +29,7 @@ mod nanogpt;
 mod nanotron;
 mod nemo_rl;
 mod olmo;
+mod olmo_core;
 mod onetrainer;
 mod open_clip;
 mod open_instruct;
@@ -89,6 +91,8 @@ pub const PROGRAMS: &[Program] = &[
     prime_rl::PROGRAM,
     gpt_neox::PROGRAM,
     olmo::PROGRAM,
+    olmo_core::PROGRAM,
+    megatron_bridge::PROGRAM,
     llm_foundry::PROGRAM,
     levanter::PROGRAM,
     // Whatever has the arguments of transformers' `Trainer`.

@@ -22,7 +22,8 @@ fn read(source: &Source) -> Option<Facts> {
             let rl = flags.has("trainer.policy.model.path")
                 || (program.contains("skyrl") || program.contains("examples."))
                     && flags.has("trainer.placement");
-            let serves = program.contains("main_generate") || program.ends_with(".serve");
+            let serves =
+                program.contains("main_generate") || program.rsplit('.').next() == Some("serve");
             if rl && !serves {
                 return Some(reinforced(flags, program));
             }
@@ -258,7 +259,7 @@ fn strategy(
         }
     };
     let ranks = gpus.map(|gpus| gpus / spread.tp.saturating_mul(spread.pp).max(1));
-    if megatron && ranks == Some(1) || gpus == Some(1) {
+    if megatron && ranks == Some(1) {
         spread.data = DataParallel::None;
     }
     let known = said.and_then(|name| {
