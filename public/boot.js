@@ -12,6 +12,15 @@ const at = (path) => new URL(path, document.baseURI);
 
 const { js, wasm, integrity, later, laterIntegrity } = document.querySelector("script[data-wasm]").dataset;
 
+// A trap ends the module, and without memory no code of its own can say so: what stands on the screen answers nothing any more.
+const ended = ({ error, reason }) => {
+  if (!((error ?? reason) instanceof WebAssembly.RuntimeError)) return;
+  document.documentElement.dataset.ended = "";
+  show("crashed");
+};
+addEventListener("error", ended);
+addEventListener("unhandledrejection", ended);
+
 // The module's second part is requested when the first answer is painted; code that needs it waits for this.
 let secondPart;
 globalThis.whole = new Promise((done) => (secondPart = done));

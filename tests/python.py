@@ -16,6 +16,7 @@ import sys
 import tempfile
 import types
 import unittest
+import unittest.mock
 import zipfile
 
 HEADROOM = os.path.abspath(sys.argv.pop())
@@ -23,9 +24,9 @@ SCRIPTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 os.environ["HEADROOM_BINARY"] = HEADROOM
 sys.path.insert(0, SCRIPTS)
 
-import headroom  # noqa: E402
-from headroom import _run  # noqa: E402
-from headroom._estimate import changes  # noqa: E402
+import gpu_headroom as headroom  # noqa: E402
+from gpu_headroom import _adapters, _program, _run, _trainers  # noqa: E402
+from gpu_headroom._estimate import changes  # noqa: E402
 
 GPT2 = {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 4, "n_positions": 128, "vocab_size": 1000}
 
@@ -269,6 +270,184 @@ class Checks(unittest.TestCase):
             self.assertIn(part, callback.link)
 
 
+def of_trl(name, model, ref_model=None, **arguments):
+    """One of TRL's trainers, as far as it is read."""
+    usual = {"max_length": 64, "beta": 0.1, "loss_type": "sigmoid"}
+    trainer = type(name, (Trainer,), {"__module__": f"trl.trainer.{name.lower()}"})(model, **{**usual, **arguments})
+    trainer.ref_model = ref_model
+    return trainer
+
+
+def adapted(config):
+    """A model with adapters of PEFT, as many parameters as are counted anyway."""
+    model = gpt2()
+    model.peft_config = {"default": types.SimpleNamespace(**config)}
+    return model
+
+
+class Objectives(unittest.TestCase):
+    """What each of TRL's trainers is, in the link of its run."""
+
+    def check(self, trainer, batch, *parts, without=()):
+        stand_ins()
+        callback = headroom.check(trainer, say=lambda line: None)
+        callback.before(lambda: headroom._trainers._read_transformers(trainer, batch))
+        self.assertIsNone(callback.problem)
+        for part in parts:
+            self.assertIn(f"&{part}&", f"&{callback.link}&")
+        for part in without:
+            self.assertNotIn(part, callback.link)
+        return callback
+
+    def test_preference_pairs_are_samples(self):
+        pairs = {"input_ids": Tensor(4, 48, dtype="int64"), "attention_mask": Tensor(4, 48, dtype="int64", whole=False)}
+        apart = {
+            "prompt_input_ids": Tensor(2, 16, dtype="int64"), "chosen_input_ids": Tensor(2, 30, dtype="int64"),
+            "rejected_input_ids": Tensor(2, 32, dtype="int64"),
+        }
+        copy = gpt2()
+        self.check(of_trl("DPOTrainer", gpt2(), copy), pairs, "task=dpo", "mb=2", "seq=48", "mask=on", "reference=copy", "task_head=logits")
+        self.check(of_trl("DPOTrainer", gpt2(), copy), apart, "task=dpo", "mb=2", "seq=48")
+        self.check(of_trl("DPOTrainer", gpt2(), precompute_ref_log_probs=True), pairs, "reference=precomputed-by-itself")
+        self.check(of_trl("DPOTrainer", gpt2(), copy, precompute_ref_log_probs=True), pairs, "reference=precomputed")
+        self.check(of_trl("KTOTrainer", gpt2(), copy), {"input_ids": Tensor(2, 40, dtype="int64")}, "task=kto", "mb=2", "seq=40")
+        self.check(of_trl("ORPOTrainer", gpt2()), apart, "task=orpo", "mb=2", without=["reference"])
+        self.check(of_trl("CPOTrainer", gpt2()), apart, "task=cpo")
+        self.check(of_trl("CPOTrainer", gpt2(), loss_type="simpo"), apart, "task=simpo")
+
+    def test_a_reference_of_another_type_is_said(self):
+        copy = gpt2()
+        copy.weights = {"weight": Tensor(9, dtype="bfloat16")}
+        callback = self.check(of_trl("DPOTrainer", gpt2(), copy), {"input_ids": Tensor(4, 32, dtype="int64")}, "reference_type=bf16")
+        same = self.check(of_trl("DPOTrainer", gpt2(), gpt2()), {"input_ids": Tensor(4, 32, dtype="int64")}, without=["reference_type"])
+        self.assertLess(callback.estimate["allocated"]["expected"], same.estimate["allocated"]["expected"])
+
+    def test_a_fused_head_is_seen_on_the_model(self):
+        def forward(self, *arguments, fused_lm_head=False):
+            return None
+
+        model = gpt2()
+        model.forward = types.MethodType(forward, model)
+        self.check(of_trl("DPOTrainer", model, gpt2()), {"input_ids": Tensor(4, 32, dtype="int64")}, without=["task_head"])
+
+    def test_sampling_is_read_from_the_arguments(self):
+        sampling = {
+            "per_device_train_batch_size": 4, "num_generations": 4, "max_completion_length": 32, "num_iterations": 2, "steps_per_generation": 1, "max_prompt_length": 16,
+            "beta": 0.0, "use_vllm": True, "vllm_mode": "colocate", "vllm_gpu_memory_utilization": 0.25, "vllm_enable_sleep_mode": True,
+        }
+        parts = ["task=grpo", "generations=4", "completion=32", "prompt=16", "iterations=2", "sampler=vllm", "vllm_share=0.25", "vllm_sleep=on"]
+        self.check(of_trl("GRPOTrainer", gpt2(), **sampling), [{"prompt": "a"}], *parts)
+        trainer = of_trl("RLOOTrainer", gpt2(), gpt2(), **{**sampling, "max_prompt_length": None, "use_vllm": False, "beta": 0.1})
+        trainer.processing_class = lambda text: {"input_ids": text.split()}
+        self.check(trainer, [{"prompt": "a b"}, {"prompt": "a b c"}], "task=rloo", "prompt=3", "reference=copy")
+
+    def test_heads_of_classification_are_the_reward_trainers_only(self):
+        kind = type("GPT2ForSequenceClassification", (Model,), {})
+        model = kind(GPT2, weight=Tensor(9))
+        self.check(of_trl("RewardTrainer", model), {"input_ids": Tensor(4, 32, dtype="int64")}, "task=reward", "mb=2")
+        stand_ins()
+        trainer = Trainer(model)
+        callback = headroom.check(trainer, say=lambda line: None)
+        trainer.train(BATCH)
+        self.assertIn("the head of GPT2ForSequenceClassification is not modelled", callback.problem)
+
+    def test_another_of_trls_trainers_is_refused(self):
+        stand_ins()
+        trainer = of_trl("OnlineDPOTrainer", gpt2())
+        callback = headroom.check(trainer, say=lambda line: None)
+        trainer.train(BATCH)
+        self.assertIn("OnlineDPOTrainer of TRL is not modelled", callback.problem)
+
+
+class Configurations(unittest.TestCase):
+    def test_adapters_of_peft_are_settings(self):
+        usual = {"peft_type": "LORA", "r": 8, "lora_dropout": 0.0, "target_modules": {"c_attn"}}
+        for config, expected in [
+            (usual, {"training.lora": True, "training.lora.rank": 8, "training.lora.dropout": 0.0, "training.lora.targets": ["c_attn"]}),
+            ({**usual, "use_dora": True, "modules_to_save": ["lm_head"]}, {"training.lora.method": "dora", "training.lora.modules_to_save": ["lm_head"]}),
+            ({"peft_type": "IA3", "target_modules": ["k"], "feedforward_modules": []}, {"training.lora.method": "ia3"}),
+            ({"peft_type": "BOFT", "boft_block_size": 8, "target_modules": None}, {"training.lora.method": "boft", "training.lora.block": 8}),
+            ({"peft_type": "PROMPT_TUNING", "num_virtual_tokens": 20}, {"training.prompt_tokens": 20}),
+            ({"peft_type": "P_TUNING", "num_virtual_tokens": 20, "encoder_hidden_size": 64}, {"training.prompt_hidden": 64}),
+        ]:
+            model = Model(GPT2, weight=Tensor(9))
+            model.peft_config = {"default": types.SimpleNamespace(**config)}
+            found = _adapters.adapters(model)
+            self.assertEqual({name: found.get(name) for name in expected}, expected)
+        for config, problem in [
+            ({**usual, "rank_pattern": {"a": 4}}, "rank_pattern"),
+            ({**usual, "target_modules": ".*attn"}, "the expression"),
+            ({"peft_type": "XLORA"}, "xlora is not modelled"),
+        ]:
+            model.peft_config = {"default": types.SimpleNamespace(**config)}
+            with self.assertRaisesRegex(headroom.Refused, problem):
+                _adapters.adapters(model)
+
+    def test_every_method_is_a_choice_of_the_program(self):
+        schema, _ = _program.ask("schema")
+        choices = schema["properties"]["training"]["properties"]["lora"]
+        text = json.dumps(choices)
+        for method, _ in _adapters.METHODS.values():
+            self.assertIn(f'"{method}"', text)
+
+    def test_quantized_bases_are_settings(self):
+        for config, expected in [
+            ({"load_in_4bit": True}, "nf4"),
+            ({"load_in_4bit": True, "bnb_4bit_use_double_quant": True, "quant_method": "bitsandbytes"}, "nf4-double"),
+            ({"load_in_8bit": True}, "int8"),
+            ({"quant_method": "gptq", "bits": 4}, "gptq"),
+            ({"quant_method": "awq"}, "awq"),
+            ({"quant_method": "hqq"}, "hqq"),
+        ]:
+            model = Model(GPT2)
+            model.config.quantization_config = config
+            self.assertEqual(_adapters.quantized(model), {"training.quantization": expected})
+        model.config.quantization_config = {"quant_method": "fbgemm_fp8"}
+        with self.assertRaisesRegex(headroom.Refused, "fbgemm_fp8"):
+            _adapters.quantized(model)
+
+    def test_accelerates_plugins_are_the_layout(self):
+        state = lambda **plugins: types.SimpleNamespace(state=types.SimpleNamespace(**plugins))
+        zero = types.SimpleNamespace(deepspeed_config={"zero_optimization": {"stage": 3, "overlap_comm": True, "reduce_bucket_size": "auto", "x": 1}})
+        degrees = types.SimpleNamespace(tp_size=2, cp_size=1, dp_replicate_size=2, dp_shard_size=2)
+        for accelerator, said, fields in [
+            (state(), {"distributed_type": "MULTI_GPU"}, {}),
+            (state(deepspeed_plugin=zero), {"deepspeed": {"zero_optimization": {"stage": 3, "overlap_comm": True}}}, {}),
+            (state(parallelism_config=degrees), {}, {"parallel.tp": 2, "parallel.strategy": "hsdp"}),
+            (state(dynamo_plugin=types.SimpleNamespace(backend="INDUCTOR")), {}, {"training.compile": "model"}),
+        ]:
+            found, changed = _trainers._layout(types.SimpleNamespace(accelerator=accelerator), 4)
+            self.assertEqual({name: found[name] for name in said}, said)
+            self.assertEqual({name: changed[name] for name in fields}, fields)
+        with self.assertRaisesRegex(headroom.Refused, "Megatron-LM"):
+            _trainers._layout(types.SimpleNamespace(accelerator=state(megatron_lm_plugin=object())), 4)
+
+
+class Commands(unittest.TestCase):
+    def test_each_command_is_a_function(self):
+        found = headroom.fit("gpt2", gpu="rtx-4090", seq=256)
+        self.assertGreater(found.micro_batch, 8)
+        self.assertIs(found.estimate.fits, True)
+        self.assertTrue(headroom.layout("gpt2", gpus=2))
+        self.assertEqual(headroom.read("LoRA on Llama-3.1-8B at 4k")["sequence"], headroom.read("LoRA on Llama-3.1-8B", "at 4k")["sequence"])
+        text = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.65 GiB of which 1.10 GiB is free."
+        self.assertEqual(headroom.doctor(text)["cause"], headroom.doctor(text + "\n")["cause"])
+        self.assertTrue(headroom.doctor(text, "gpt2", gpu="rtx-4090")["cause"])
+        self.assertRegex(headroom.__version__, r"^\d+\.\d+\.\d+$")
+
+    def test_an_estimate_is_a_dictionary_with_a_picture(self):
+        answer = headroom.estimate("gpt2", gpu="rtx-4090", batch_size=1)
+        self.assertEqual(answer.fits, answer["fits"])
+        self.assertEqual(answer.words, answer["verdict"])
+        page = answer._repr_html_()
+        for part in ["<svg", "gpt2 on 1 × rtx-4090", "#1f56a3", ">fits</strong>", "parameters"]:
+            self.assertIn(part, page)
+        self.assertIn("does not fit", headroom.estimate("gpt2", gpu="rtx-4090", batch=100)._repr_html_())
+        # A name from a file cannot write the page's markup.
+        answer["model"] = "<script>"
+        self.assertNotIn("<script>", answer._repr_html_())
+
+
 class Names(unittest.TestCase):
     def test_a_drivers_name_is_a_card_of_the_catalogue(self):
         gib = 1 << 30
@@ -305,15 +484,61 @@ class Wheels(unittest.TestCase):
                         digest = base64.urlsafe_b64encode(hashlib.sha256(archive.read(name)).digest()).rstrip(b"=").decode()
                         self.assertEqual(rows[name], [f"sha256={digest}", str(archive.getinfo(name).file_size)], name)
                 about = archive.read(record.replace("RECORD", "METADATA")).decode()
-                self.assertTrue(about.startswith("Metadata-Version: 2.4\nName: headroom\nVersion: "))
-                self.assertIn("headroom/py.typed", names)
+                self.assertTrue(about.startswith("Metadata-Version: 2.4\nName: gpu-headroom\nVersion: "))
+                self.assertIn("gpu_headroom/py.typed", names)
                 archive.extractall(folder)
                 for entry in archive.infolist():
                     os.chmod(os.path.join(folder, entry.filename), entry.external_attr >> 16)
-            words = [sys.executable, "-m", "headroom", "estimate", "gpt2", "--json"]
+            words = [sys.executable, "-m", "gpu_headroom", "estimate", "gpt2", "--json"]
             alone = {"PATH": os.environ["PATH"], "PYTHONPATH": folder}
             done = subprocess.run(words, env=alone, cwd=folder, capture_output=True, text=True)
             self.assertEqual(json.loads(done.stdout)["allocated"], headroom.estimate("gpt2")["allocated"])
+
+    def test_metadata_is_whole_and_its_description_shows_everywhere(self):
+        package = self.wheel.manifest()
+        for repository, picture in [("", False), ("acme/headroom", True)]:
+            about = {"GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": repository}
+            with unittest.mock.patch.dict(os.environ, about), unittest.mock.patch.object(self.wheel.subprocess, "run") as git:
+                git.return_value.stdout = ""
+                text = self.wheel.metadata(package)
+            head, _, description = text.partition("\n\n")
+            fields = [line.partition(": ")[0] for line in head.splitlines()]
+            for name in ["Name", "Version", "Summary", "Author", "License-Expression", "License-File", "Keywords", "Classifier", "Requires-Python"]:
+                self.assertIn(name, fields)
+            self.assertEqual("Project-URL" in fields, picture)
+            # An index shows no path of this repository.
+            self.assertNotIn('"../', description)
+            self.assertNotIn("](../", description)
+            raw = f"https://raw.githubusercontent.com/acme/headroom/v{package['version']}/docs/screens/1440-light.png"
+            self.assertEqual(raw in description, picture)
+            self.assertEqual("<img" in description, picture)
+
+    def test_the_descriptions_example_is_what_the_program_prints(self):
+        with open(os.path.join(SCRIPTS, "README.md"), encoding="utf-8") as file:
+            block = file.read().split("```text\n$ headroom ")[1].split("```")[0]
+        command, shown = block.splitlines()[:2]
+        done = subprocess.run([HEADROOM, *command.split()], capture_output=True, text=True)
+        self.assertEqual(done.stdout.splitlines()[0], shown)
+
+    def test_a_release_has_the_program_with_its_completions_and_manual(self):
+        spec = importlib.util.spec_from_file_location("release", os.path.join(SCRIPTS, "release.py"))
+        release = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(release)
+        held = release.contents(HEADROOM, self.wheel.manifest()["version"])
+        for name in ["completions/headroom.bash", "completions/_headroom", "completions/headroom.fish", "man/headroom.1", "LICENSE-MIT"]:
+            self.assertGreater(len(held[name][0]), 100, name)
+        held["headroom"] = (b"program", 0o755)
+        with tempfile.TemporaryDirectory() as folder:
+            for name, end in [("headroom-1-x86_64-unknown-linux-musl", ".tar.gz"), ("headroom-1-x86_64-pc-windows-msvc", ".zip")]:
+                bytes_of = []
+                for _ in range(2):
+                    path = release.archive(name, held, folder)
+                    self.assertTrue(path.endswith(name + end))
+                    with open(path, "rb") as file:
+                        bytes_of.append(file.read())
+                self.assertEqual(*bytes_of)
+        with self.assertRaises(SystemExit):
+            release.contents(HEADROOM, "9.9.9")
 
     @unittest.skipUnless(sys.platform == "linux", "tags of Linux")
     def test_the_tag_is_the_newest_glibc_that_is_asked_for(self):

@@ -1,8 +1,8 @@
-"""Two steps of each trainer that `headroom.check` takes, on the CPU: watch.py FIXTURES OUT"""
+"""Two steps of each trainer that `gpu_headroom.check` takes, on the CPU: watch.py FIXTURES OUT"""
 
 import sys
 
-import headroom
+import gpu_headroom as headroom
 import lightning.pytorch as pl
 import torch
 from datasets import Dataset

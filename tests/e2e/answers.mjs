@@ -112,6 +112,18 @@ test(
   400_000,
 );
 
+test("a trap leaves no verdict on the screen", async ({ visit }) => {
+  await visit.open(`${visit.site.url}#v=1`);
+  const seen = (id) => visit.page.$eval(id, (it) => getComputedStyle(it).visibility === "visible" && !it.hidden);
+  assert.deepEqual([await seen("#verdict"), await seen("#crashed")], [true, false]);
+  // What a browser says when the module ends, whatever ended it.
+  await visit.page.evaluate(() => {
+    const error = new WebAssembly.RuntimeError("unreachable");
+    dispatchEvent(new ErrorEvent("error", { error }));
+  });
+  assert.deepEqual([await seen("#verdict"), await seen("#crashed")], [false, true]);
+});
+
 test(
   "ten thousand edits do not fill the module's memory",
   async ({ visit }) => {

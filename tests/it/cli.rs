@@ -36,12 +36,27 @@ fn refuses(arguments: &str, stderr: &str) {
 
 #[test]
 fn bad_input_ends_with_2_and_names_the_field_the_value_and_what_was_expected() {
-    refuses("", "does this training run fit");
+    check("", 2, "", "Does this training run fit");
+    for words in ["estimat", "help estimat", "estimat --help"] {
+        refuses(
+            words,
+            "command is `estimat`; expected a command; did you mean estimate?\n",
+        );
+    }
+    refuses("estimate", "headroom estimate is ``; expected WHAT…\n");
+    refuses("truth one two", "headroom truth is `two`; expected FILE\n");
     refuses(
-        "estimat",
-        "command is `estimat`; expected one of estimate, fit,",
+        "estimate gpt2-small --set",
+        "option is `--set`; expected path=value after it\n",
     );
-    refuses("estimate", "headroom estimate is ``; expected WHAT\n");
+    refuses(
+        "estimate gpt2-small --batchsize 4",
+        "option is `--batchsize`; expected a known option; did you mean --batch-size?\n",
+    );
+    refuses(
+        "estimate gpt2-small --gpu 49090",
+        "hardware.gpu is `49090`; expected a known GPU; did you mean rtx-3090,",
+    );
     refuses(
         "estimate gpt2-smal",
         "WHAT is `gpt2-smal`; expected a preset, a model, a file or -; did you mean gpt2-small?\n",
@@ -114,13 +129,235 @@ fn a_model_is_a_scenario_and_its_software_brings_defaults() {
 
 #[test]
 fn help_is_there_for_every_command() {
-    prints("--help", "headroom: does this training run fit");
+    prints("--help", "Does this training run fit");
+    prints("help", "Does this training run fit");
     prints("--version", "headroom 0.");
-    let commands = "estimate plan fit ladder moves tiers solve search accumulate gpus time export import link open truth presets \
-                    catalog schema";
+    let commands = "estimate plan fit ladder moves tiers solve search accumulate gpus time export import check link open truth \
+                    calibrate doctor probe presets catalog schema completions man";
     for name in commands.split(' ') {
-        prints(&format!("{name} --help"), &format!("headroom {name}"));
+        let explained = headroom(&format!("help {name}"));
+        let help = String::from_utf8(explained.stdout).unwrap();
+        assert!(help.contains(&format!("Usage: headroom {name}")), "{help}");
+        prints(&format!("{name} --help"), &help);
+        prints(&format!("man {name}"), ".ie");
     }
+}
+
+#[test]
+fn common_settings_are_options_that_help_lists() {
+    let help = String::from_utf8(headroom("estimate --help").stdout).unwrap();
+    for flag in
+        "model gpu gpus batch seq lora lora-rank precision optimizer strategy trainer".split(' ')
+    {
+        assert!(help.contains(&format!("--{flag}")), "{flag}: {help}");
+    }
+    let link = "#v=1&data=1&gpu=h100-sxm5-80gb&gpus=2&model=llama-3.2-1b&mb=2&seq=2048\n";
+    for options in [
+        "llama-3.2-1b --gpu h100-sxm5-80gb --gpus 2 --batch 2 --seq 2048",
+        "--model llama-3.2-1b --gpu=h100-sxm5-80gb --num-gpus 2 --batch-size 2 --max-seq-length 2048",
+        "llama-3.2-1b --seq 1 --hardware.gpu h100-sxm5-80gb --set gpus=2 --set batch_size=2 --seq_len 2048",
+        "--set gpus=2 --set data.micro_batch=2 --seq 2048 --gpu h100-sxm5-80gb -- llama-3.2-1b",
+    ] {
+        prints(&format!("link {options}"), link);
+    }
+    let adapters = |options: &str| headroom(&format!("link llama-3.2-1b {options}")).stdout;
+    let expected = adapters("--set lora=on --set lora_rank=8");
+    assert_eq!(adapters("--lora --lora-rank 8"), expected);
+    assert_eq!(adapters("--lora=on --rank 8"), expected);
+    assert_eq!(adapters("--lora=off"), adapters(""));
+    // Their own options of these names come first.
+    prints("layout gpt2-small --gpus 2", "");
+    prints("accumulate gpt2-small --batch 64 --micro-batch 4", "");
+}
+
+#[test]
+fn what_is_wrong_is_json_too() {
+    check(
+        "estimate gpt2-small --set mb=0 --json",
+        2,
+        "{\n  \"errors\": [\n    \"data.micro_batch is `0`; expected",
+        "headroom: data.micro_batch is `0`",
+    );
+    check(
+        "estimate gpt2-small --nothing --json",
+        2,
+        "{\n  \"errors\": [",
+        "headroom: option is `--nothing`",
+    );
+}
+
+#[test]
+fn a_pipe_gets_neither_colour_nor_drawing() {
+    for words in [
+        "estimate gpt2-small",
+        "help",
+        "estimate --help",
+        "fit gpt2-small",
+    ] {
+        let output = headroom(words).stdout;
+        assert!(!output.contains(&0x1b), "{words}");
+    }
+}
+
+#[test]
+fn completions_know_commands_and_common_settings() {
+    for (shell, start) in [
+        ("bash", "_headroom() {"),
+        ("zsh", "#compdef headroom"),
+        ("fish", "# Print an optspec"),
+        ("powershell", "\nusing namespace"),
+    ] {
+        let words = format!("completions {shell}");
+        prints(&words, start);
+        let script = String::from_utf8(headroom(&words).stdout).unwrap();
+        for word in ["estimate", "doctor", "lora-rank", "seq"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+        assert!(script.len() < 400_000, "{shell}: {}", script.len());
+    }
+    refuses(
+        "completions csh",
+        "SHELL is `csh`; expected bash, zsh, fish or powershell\n",
+    );
+    // In a shell: a word, an option of the command.
+    let script = "source <(\"$0\" completions bash); COMP_WORDS=(headroom \"$1\" \"$2\"); COMP_CWORD=$3; \
+                  _headroom headroom \"${COMP_WORDS[$3]}\" \"$1\"; echo \"${COMPREPLY[@]}\"";
+    for (first, second, at, expected) in [
+        ("estim", "", "1", "estimate"),
+        ("estimate", "--lora-r", "2", "--lora-rank"),
+    ] {
+        let shell = Command::new("bash")
+            .args([
+                "-c",
+                script,
+                env!("CARGO_BIN_EXE_headroom"),
+                first,
+                second,
+                at,
+            ])
+            .output()
+            .unwrap();
+        assert_eq!(String::from_utf8(shell.stdout).unwrap().trim(), expected);
+    }
+}
+
+#[test]
+fn an_export_that_is_of_no_use_says_so() {
+    check(
+        "export llama-3.1-8b --target plain --gpu 4090 --precision fp32",
+        0,
+        "==> ",
+        "headroom: warning: this run needs ",
+    );
+    let folder = std::env::temp_dir().join(format!("headroom-none-{}", std::process::id()));
+    // No program evaluates nothing but this.
+    let words = format!(
+        "export gpt2 --objective generation --target all --out {}",
+        folder.display()
+    );
+    check(&words, 1, "", "headroom: ");
+    assert!(!folder.exists());
+}
+
+#[test]
+fn nothing_from_a_file_drives_the_terminal() {
+    let folder = std::env::temp_dir().join(format!("headroom-raw-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("run.yaml");
+    let text = "model_name_or_path: gpt2\nper_device_train_batch_size: 1\noptim: adamw_torch\n\
+                \"\\e]0;gone\\a\\u202e key\": 1\n\"two\\nheadroom: fits\": 2\n";
+    std::fs::write(&file, text).unwrap();
+    for command in ["estimate", "import", "check"] {
+        let output = headroom(&format!("{command} {}", file.display()));
+        let all = [output.stdout, output.stderr].concat();
+        let all = String::from_utf8(all).unwrap();
+        assert!(all.contains("gone"), "{command}: {all}");
+        assert!(
+            !all.contains(['\u{1b}', '\u{7}', '\u{202e}']),
+            "{command}: {all}"
+        );
+        assert!(!all.contains("\nheadroom: fits"), "{command}: {all}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn an_export_does_not_write_through_links() {
+    let folder = std::env::temp_dir().join(format!("headroom-links-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let kept = folder.join("kept");
+    std::fs::write(&kept, "mine").unwrap();
+    for name in ["train.py", "all.zip"] {
+        std::os::unix::fs::symlink(&kept, folder.join(name)).unwrap();
+    }
+    let folder_text = folder.display();
+    for (words, option) in [
+        (
+            format!("export gpt2 --target plain --out {folder_text}"),
+            "--out",
+        ),
+        (format!("export gpt2 --zip {folder_text}/all.zip"), "--zip"),
+    ] {
+        let output = headroom(&words);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            said.contains(option) && said.contains("is a symbolic link"),
+            "{said}"
+        );
+        assert_eq!(output.status.code(), Some(2));
+    }
+    assert_eq!(std::fs::read_to_string(&kept).unwrap(), "mine");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_probe_log_becomes_a_record_that_is_scored() {
+    let folder = std::env::temp_dir().join(format!("headroom-record-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (log, record) = (folder.join("probe.jsonl"), folder.join("record.jsonl"));
+    let step = |at: i64, peak: u64| {
+        format!(
+            "{{\"step\": {at}, \"size\": 1, \"phase\": \"forward\", \"peak_allocated\": {peak}, \"peak_reserved\": 9000000000, \
+             \"allocated\": 1900000000, \"phase_peaks\": {{\"forward\": 7, \"backward\": {peak}}}}}\n"
+        )
+    };
+    let start = "{\"headroom_probe\": 1, \"step\": -1, \"torch\": \"2.9.0\", \"gpu\": \"RTX 4090\", \"outside\": 5, \
+                 \"peak_allocated\": 0, \"cwd\": \"/home/someone\"}\n";
+    let lines = [
+        start.into(),
+        step(0, 9_999_999_999),
+        step(1, 8_000_000_000),
+        step(2, 8_000_000_001),
+    ];
+    std::fs::write(&log, lines.concat()).unwrap();
+    let words = format!("probe --record {} --scenario gpt2 --batch 4", log.display());
+    let printed = headroom(&words).stdout;
+    let text = String::from_utf8(printed.clone()).unwrap();
+    for part in [
+        "\"peak_allocated\":8000000001",
+        "\"steps\":2",
+        "\"torch\":\"2.9.0\"",
+        "\"link\":\"#v=1&",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("someone"), "{text}");
+    std::fs::write(&record, printed).unwrap();
+    let scored = headroom(&format!("truth {} --json", record.display()));
+    let scored: serde_json::Value = serde_json::from_slice(&scored.stdout).unwrap();
+    let estimate = headroom("estimate gpt2 --batch 4 --json");
+    let estimate: serde_json::Value = serde_json::from_slice(&estimate.stdout).unwrap();
+    assert_eq!(scored["rows"][0]["true"], 8_000_000_001_u64);
+    assert_eq!(
+        scored["rows"][0]["predicted"],
+        estimate["allocated"]["expected"]
+    );
+    refuses(
+        &format!("probe --record {}", log.display()),
+        "option is `--scenario`; expected WHAT after it",
+    );
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]

@@ -114,7 +114,7 @@ fn the_tables_are_the_programs() {
         } else {
             assert_eq!(
                 table, expected,
-                "write it anew: UPDATE_DOCS=1 cargo test -p headroom --test it docs"
+                "write it anew: UPDATE_DOCS=1 cargo test -p gpu-headroom --test it docs"
             );
         }
     }

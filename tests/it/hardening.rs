@@ -29,8 +29,30 @@ fn a_short_text_cannot_ask_for_endless_work() {
         "v=1&network=sizes,h=8;input,kind=values,shape=batch:4:h;part,name=a,passes=10000;linear,out=h;\
          tensor,name=t,shape=batch:8,count=1000,lifetime=saved,part=a",
     );
+    // What is looked up or waits in each pass is work, too.
+    for lifetime in ["persistent", "backward"] {
+        check(&format!(
+            "v=1&network=sizes,h=8;input,kind=values,shape=batch:4:h;part,name=a,passes=10000;linear,out=h;\
+             tensor,name=t,shape=batch:8,count=1000,lifetime={lifetime},part=a"
+        ));
+    }
     check("v=1&model=sdxl-unet&dims=layers_per_block=1000");
     check("v=1&model=peptrm&accum=1000&dims=supervision_steps=400");
+}
+
+#[test]
+fn counts_of_heads_and_ranks_are_bounded() {
+    headroom_systems::install();
+    let refused = |link: &str| {
+        let found = quick_peak(&share::read(link).scenario);
+        found.map_err(|why| why.to_string())
+    };
+    let kv = refused("v=1&model=stablelm-2-12b&dims=kv=10000000");
+    assert_eq!(kv, Err("kv is 10000000; expected at most 1000".into()));
+    // As many slices as ranks are joined one by one.
+    for stage in ["zero1", "zero2"] {
+        assert!(refused(&format!("v=1&model=gpt2&gpus=100000&par={stage}")).is_ok());
+    }
 }
 
 /// Work that grows with the square of these lengths would take hours.

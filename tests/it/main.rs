@@ -5,6 +5,7 @@ mod advice;
 mod allocator_files;
 mod catalog;
 mod checkpointing;
+mod ci;
 mod cli;
 mod docs;
 mod doors;

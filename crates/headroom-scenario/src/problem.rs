@@ -60,6 +60,7 @@ pub enum NameKind {
     LayerKind,
     LayerField,
     Option,
+    Command,
     Guide,
     /// What a command runs: a preset, a model or a file.
     Run,
@@ -78,6 +79,7 @@ impl NameKind {
             Self::Dimension => "a dimension of this model",
             Self::LayerKind => "a known kind",
             Self::Option => "a known option",
+            Self::Command => "a command",
             Self::Guide => "a preset with a guide",
             Self::Run => "a preset, a model, a file or -",
         }
@@ -89,6 +91,8 @@ impl NameKind {
             Self::Setting => "`headroom schema` lists them",
             Self::Gpu => "`headroom catalog gpus` lists them (or set hardware.memory_mib)",
             Self::Model | Self::ImportedModel => "`headroom catalog models` lists them",
+            Self::Option => "--help lists them",
+            Self::Command => "`headroom help` lists them",
             Self::Run => "`headroom presets` and `headroom catalog models` list them",
             _ => "",
         }
@@ -132,7 +136,7 @@ impl Problem {
             _ => near_to(given),
         };
         let known = match kind {
-            NameKind::Run => &[],
+            NameKind::Run | NameKind::Option | NameKind::Command => &[],
             // Any parameter shows what a path looks like.
             NameKind::Parameter => known.get(..1).unwrap_or_default(),
             _ => known.get(..MOST_LISTED).unwrap_or(&known),

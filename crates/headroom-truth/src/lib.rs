@@ -7,6 +7,7 @@ mod diagnoses;
 mod distributed;
 mod extra;
 mod knobs;
+mod logged;
 mod measured;
 mod metric;
 mod page;
@@ -92,6 +93,8 @@ fn row(record: &Result<Value, String>, metric: Metric) -> Row {
         read(record).map(|record| steps::row(&record, id, metric))
     } else if is_speed(record) {
         read(record).map(|record| throughput::row(&record))
+    } else if record["link"].is_string() {
+        read(record).map(|record| logged::row(&record, id, group, metric))
     } else {
         simulated_record(record).map(|record| simulated::row(&record, id, group, metric))
     };

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::drawing::Drawing;
 use headroom_base::document::{Document, json};
 use headroom_core::estimate::{Band, Unsupported};
 use headroom_scenario::Problem;
@@ -10,24 +11,51 @@ use headroom_scenario::Problem;
 pub(super) struct Answer {
     pub text: String,
     pub json: String,
+    /// What a terminal shows beside the text.
+    pub drawing: Option<Drawing>,
     /// Notes on the answer, for standard error.
     pub notes: Vec<String>,
     pub fits: bool,
+    /// Of a part of what was asked nothing can be said.
+    pub undecided: bool,
 }
 
 impl Answer {
     pub(super) fn new(text: String, document: &Document) -> Self {
+        Self::with_json(text, json::write(document))
+    }
+
+    pub(super) const fn with_json(text: String, json: String) -> Self {
         Self {
             text,
-            json: json::write(document),
+            json,
+            drawing: None,
             notes: Vec::new(),
             fits: true,
+            undecided: false,
+        }
+    }
+
+    /// The exit code.
+    pub(super) const fn code(&self) -> u8 {
+        match (self.fits, self.undecided) {
+            (false, _) => 1,
+            (true, true) => 2,
+            (true, false) => 0,
         }
     }
 }
 
 /// Why a command has no answer; each line names one problem.
 pub(super) struct Refusal(pub Vec<String>);
+
+impl Refusal {
+    /// The same as JSON.
+    pub(super) fn json(&self) -> String {
+        let lines = self.0.iter().map(|line| Document::from(line.as_str()));
+        json::write(&Document::new().with("errors", Document::List(lines.collect())))
+    }
+}
 
 impl From<Problem> for Refusal {
     fn from(problem: Problem) -> Self {

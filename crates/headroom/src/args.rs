@@ -4,7 +4,7 @@
 pub(super) struct Args {
     /// Positional arguments, as many as the command has.
     pub words: Vec<String>,
-    /// Options in order.
+    /// Options in order; those of settings are `set`.
     pub options: Vec<(&'static str, String)>,
     pub json: bool,
 }

@@ -22,13 +22,30 @@ pub(super) fn facts(words: &[String]) -> Result<Facts, Refusal> {
 /// The draft of files or words.
 pub(super) fn load(words: &[String]) -> Result<Brought, Refusal> {
     Ok(match files(words)? {
-        Some((files, beside)) => import::files(&files, &beside, None),
+        Some((files, beside)) => {
+            let brought = import::files(&files, &beside, None);
+            if let (Some(_), [file]) = (&brought.refused, &files[..])
+                && is_document(Path::new(&file.name))
+            {
+                // Where it is broken says more than that nothing was understood.
+                what::parse(&file.text)?;
+            }
+            brought
+        }
         None => import::words(&words.join(" "), &Alone),
     })
 }
 
 /// The files that words name, with their folder; `None` where they are words.
 fn files(words: &[String]) -> Result<Option<(Vec<File>, Folder)>, Refusal> {
+    // Several lines are a file's content.
+    if let [text] = words
+        && text.contains('\n')
+    {
+        let name = "pasted".to_string();
+        let text = text.clone();
+        return Ok(Some((vec![File { name, text }], Folder(PathBuf::new()))));
+    }
     let is_file = |word: &&String| word.as_str() == "-" || Path::new(word).exists();
     let paths: Vec<&String> = words.iter().filter(is_file).collect();
     if paths.is_empty() {
@@ -40,6 +57,13 @@ fn files(words: &[String]) -> Result<Option<(Vec<File>, Folder)>, Refusal> {
             }
             _ => Ok(None),
         };
+    }
+    // A file that is not there is none of the words of a sentence.
+    let absent =
+        |word: &&String| !is_file(word) && has_kind(Path::new(word)) && !word.contains(' ');
+    if let Some(word) = words.iter().find(absent) {
+        let error = std::io::Error::from(std::io::ErrorKind::NotFound);
+        return Err(what::missing(word, &error).into());
     }
     let mut files = Vec::new();
     for path in &paths {
@@ -55,6 +79,11 @@ fn files(words: &[String]) -> Result<Option<(Vec<File>, Folder)>, Refusal> {
 
 /// Files that may say something about training.
 const KINDS: &[&str] = &["sh", "py", "yaml", "yml", "json", "toml", "ipynb"];
+
+fn is_document(path: &Path) -> bool {
+    let kind = path.extension().and_then(|kind| kind.to_str());
+    kind.is_some_and(|kind| ["yaml", "yml", "json", "toml"].contains(&kind))
+}
 
 fn has_kind(path: &Path) -> bool {
     let kind = path.extension().and_then(|kind| kind.to_str());

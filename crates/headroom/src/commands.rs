@@ -2,8 +2,8 @@
 
 use super::command::{Command, Opt};
 use super::{
-    batches, calibrate, check, convert, doctor, estimate, guide, lists, replay, score, snapshot,
-    steps, strategy,
+    batches, calibrate, check, convert, doctor, estimate, guide, lists, mcp, probe, replay, score,
+    shell, snapshot, steps, strategy,
 };
 
 const SET: Opt = Opt {
@@ -77,10 +77,16 @@ const RUN: Opt = Opt {
     about: "the scenario that FILE belongs to, if it names no model",
 };
 
-const GPU: Opt = Opt {
-    name: "gpu",
-    value: "NAME",
-    about: "the GPU it is to run on",
+const EACH: Opt = Opt {
+    name: "each",
+    value: "",
+    about: "check every FILE by itself; one that says nothing about training is left out",
+};
+
+const RECORD: Opt = Opt {
+    name: "record",
+    value: "LOG",
+    about: "print what a probe log measured of the run --scenario, as a line for a truth file",
 };
 
 const FACTS: Opt = Opt {
@@ -268,7 +274,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "check",
         words: &["FILE…"],
-        options: &[GPU, SET],
+        options: &[EACH, SET],
         about: "check in continuous integration that what files say fits: exit code 0, 1 if not, 2 if that cannot be said",
         run: check::check,
     },
@@ -324,9 +330,9 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "probe",
         words: &[],
-        options: &[],
-        about: "print a Python module that logs memory at each step",
-        run: doctor::probe,
+        options: &[RECORD, MEASURED, SET],
+        about: "print a Python module that logs memory at each step, or make a truth record of such a log",
+        run: probe::probe,
     },
     Command {
         name: "replay",
@@ -376,5 +382,33 @@ pub(super) const COMMANDS: &[Command] = &[
         options: &[],
         about: "print the JSON Schema of scenario files",
         run: lists::schema,
+    },
+    Command {
+        name: "mcp",
+        words: &[],
+        options: &[],
+        about: "serve agents by the Model Context Protocol, over standard input and output",
+        run: mcp::mcp,
+    },
+    Command {
+        name: "help",
+        words: &["[COMMAND]"],
+        options: &[],
+        about: "explain the program or a command",
+        run: shell::help,
+    },
+    Command {
+        name: "completions",
+        words: &["SHELL"],
+        options: &[],
+        about: "print a script that completes commands and options in bash, zsh, fish or PowerShell",
+        run: shell::completions,
+    },
+    Command {
+        name: "man",
+        words: &["[COMMAND]"],
+        options: &[],
+        about: "print the manual page of the program or of a command",
+        run: shell::man,
     },
 ];

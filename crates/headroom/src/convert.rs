@@ -5,10 +5,11 @@ use std::path::Path;
 
 use super::answer::{Answer, Refusal};
 use super::args::Args;
+use super::estimate::verdict;
 use super::{brought, what};
 use headroom_base::document::Document;
 use headroom_base::document::{json, yaml};
-use headroom_core::estimate::Prediction;
+use headroom_core::estimate::{Estimate, Prediction};
 use headroom_io::export::{self, File, Starter, Target};
 use headroom_io::import;
 use headroom_reader::report;
@@ -47,7 +48,14 @@ pub(super) fn export(args: &Args) -> Result<Answer, Refusal> {
         .with("files", contents(&files));
     let mut answer = Answer::new(text, &document);
     answer.notes = what::warnings(&prediction);
+    answer.notes.extend(too_large(prediction.estimate()?));
     Ok(answer)
+}
+
+/// What whoever starts the files should know first.
+fn too_large(estimate: &Estimate) -> Option<String> {
+    let does_not_fit = estimate.fits == Some(false);
+    does_not_fit.then(|| format!("warning: this run {}", verdict(estimate)))
 }
 
 /// The target with this name.
@@ -88,16 +96,22 @@ fn export_all(args: &Args, archive: Option<&str>) -> Result<Answer, Refusal> {
         }
     }
     if let Some(path) = archive {
-        fs::write(path, export::archive(prediction.scenario(), &all)).map_err(|error| {
-            Problem::new("--zip", path, format!("a file to write to ({error})"))
-        })?;
+        let archive = export::archive(prediction.scenario(), &all);
+        refuse_link(Path::new(path))
+            .and_then(|()| fs::write(path, archive))
+            .map_err(|error| {
+                Problem::new("--zip", path, format!("a file to write to ({error})"))
+            })?;
         text.push_str(&format!("{path}\n"));
     }
+    notes.extend(too_large(prediction.estimate()?));
+    let wrote_nothing = all.iter().all(|(_, files)| files.is_err());
     let document = Document::new()
         .with("targets", written)
         .with("refused", refused);
     let mut answer = Answer::new(text, &document);
     answer.notes = notes;
+    answer.fits = !wrote_nothing;
     Ok(answer)
 }
 
@@ -126,9 +140,21 @@ fn contents(files: &[File]) -> Document {
     files.iter().map(contents).collect()
 }
 
+/// A link that lies where a file is to be written would have another file overwritten.
+fn refuse_link(path: &Path) -> std::io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(about) if about.file_type().is_symlink() => Err(std::io::Error::other(format!(
+            "{} is a symbolic link",
+            path.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
 fn write(folder: &Path, file: &File) -> std::io::Result<()> {
     fs::create_dir_all(folder)?;
     let path = folder.join(file.name);
+    refuse_link(&path)?;
     fs::write(&path, &file.contents)?;
     #[cfg(unix)]
     if file.executable {

@@ -1,4 +1,4 @@
-//! The commands `doctor`, `probe` and `record`.
+//! The commands `doctor` and `record`.
 
 use std::io::Read;
 
@@ -6,8 +6,7 @@ use super::answer::{Answer, Refusal};
 use super::args::Args;
 use super::what;
 use headroom_advice::doctor::{
-    Diagnosis, Failure, Findings, PROBE, PredictedUsage, Recognized, Replayed, StageImbalance,
-    diagnose,
+    Diagnosis, Failure, Findings, PredictedUsage, Recognized, Replayed, StageImbalance, diagnose,
 };
 use headroom_base::document::Document;
 use headroom_base::units::Bytes;
@@ -22,7 +21,12 @@ pub(super) fn doctor(args: &Args) -> Result<Answer, Refusal> {
         "" => "-",
         name => name,
     };
-    let text = text(name)?;
+    // Several lines are the text itself.
+    let text = if name.contains('\n') {
+        name.to_string()
+    } else {
+        text(name)?
+    };
     let Some(findings) = Findings::parse(&text) else {
         let expected =
             "an out-of-memory error, nvidia-smi's table, a memory summary or a probe log";
@@ -48,12 +52,7 @@ pub(super) fn doctor(args: &Args) -> Result<Answer, Refusal> {
     let diagnosis = diagnose(&findings, expected);
     let json = serde_json::to_string(&diagnosis)
         .map_err(|error| Refusal(vec![format!("the diagnosis cannot be written: {error}")]))?;
-    Ok(Answer {
-        text: shown(&diagnosis),
-        json: format!("{json}\n"),
-        notes: Vec::new(),
-        fits: true,
-    })
+    Ok(Answer::with_json(shown(&diagnosis), format!("{json}\n")))
 }
 
 /// The batch of the scenario whose step makes the failed request.
@@ -89,13 +88,6 @@ fn replayed(
     }))
 }
 
-/// Prints the module that writes probe logs.
-#[expect(clippy::unnecessary_wraps, reason = "commands share one signature")]
-pub(super) fn probe(_: &Args) -> Result<Answer, Refusal> {
-    let document = Document::new().with("headroom_probe.py", PROBE.to_string());
-    Ok(Answer::new(PROBE.into(), &document))
-}
-
 /// Prints the module that records a model.
 #[expect(clippy::unnecessary_wraps, reason = "commands share one signature")]
 pub(super) fn record(_: &Args) -> Result<Answer, Refusal> {
@@ -103,14 +95,20 @@ pub(super) fn record(_: &Args) -> Result<Answer, Refusal> {
     Ok(Answer::new(RECORDER.into(), &document))
 }
 
-/// The content of a file, or of standard input for `-`.
+/// The content of a file, or of standard input for `-`; what is larger than any log or snapshot is refused.
 pub(super) fn bytes(name: &str) -> Result<Vec<u8>, Refusal> {
+    const LARGEST: u64 = 1 << 30;
     let mut bytes = Vec::new();
+    let mut read = |from: &mut dyn Read| from.take(LARGEST + 1).read_to_end(&mut bytes);
     let read = match name {
-        "-" => std::io::stdin().lock().read_to_end(&mut bytes).map(drop),
-        _ => std::fs::read(name).map(|read| bytes = read),
+        "-" => read(&mut std::io::stdin().lock()),
+        _ => std::fs::File::open(name).and_then(|mut file| read(&mut file)),
     };
     read.map_err(|error| Problem::new("FILE", name, format!("a readable file ({error})")))?;
+    if bytes.len() as u64 > LARGEST {
+        let expected = format!("a file of at most {} GiB", LARGEST >> 30);
+        return Err(Problem::new("FILE", name, expected).into());
+    }
     Ok(bytes)
 }
 

@@ -4,13 +4,14 @@ use std::num::NonZero;
 
 use super::answer::{Answer, Refusal, band, name};
 use super::args::Args;
-use super::{ranks, what};
+use super::drawing::Drawing;
+use super::{ranks, terminal, what};
 use headroom_advice as strategy;
 use headroom_base::document::Document;
 use headroom_base::units::Bytes;
 use headroom_core::estimate::{Band, Disk, Doubt, Estimate, Fit, Host, Prediction, SmallestCard};
 use headroom_scenario::resolve::{self, Assumption, StackDefault};
-use headroom_scenario::{Resolved, Scenario};
+use headroom_scenario::{Resolved, Scenario, share};
 
 pub(super) fn estimate(args: &Args) -> Result<Answer, Refusal> {
     let given = what::resolved(args)?;
@@ -21,6 +22,11 @@ pub(super) fn estimate(args: &Args) -> Result<Answer, Refusal> {
     let card = prediction.smallest_card()?;
     let warnings = what::warnings(&prediction);
     let document = document(estimate, &given.not_modelled)
+        .with("model", scenario.model.id.as_str())
+        .with("gpu", scenario.hardware.gpu.as_str())
+        .with("gpus", u64::from(scenario.hardware.gpus))
+        .with("verdict", estimate.fit().map(Fit::label))
+        .with("link", format!("#{}", share::write(scenario)))
         .with("smallest_card", card.as_ref().map(of_card))
         .with("host", of_host(&estimate.host))
         .with("disk", of_disk(&estimate.disk))
@@ -43,17 +49,18 @@ pub(super) fn estimate(args: &Args) -> Result<Answer, Refusal> {
     }
     text.push_str(&grows(estimate));
     for line in &given.not_modelled {
-        text.push_str(&format!("not modelled: {line}\n"));
+        text.push_str(&format!("not modelled: {}\n", terminal::line(line)));
     }
     if !given.unread.is_empty() {
         text.push_str(&format!("not read: {}\n", given.unread.join(", ")));
     }
     for line in &given.notes {
-        text.push_str(&format!("note: {line}\n"));
+        text.push_str(&format!("note: {}\n", terminal::line(line)));
     }
     let document = document.with("typical", typical.map(|typical| band(typical.device)));
     let mut answer = Answer::new(text, &document);
     answer.fits = estimate.fits != Some(false);
+    answer.drawing = Some(Drawing::of(estimate));
     answer.notes = warnings;
     Ok(answer)
 }
@@ -78,6 +85,7 @@ pub(super) fn fit(args: &Args) -> Result<Answer, Refusal> {
         .with("next", fit.next.as_ref().map(|next| document(next, &[])));
     let mut answer = Answer::new(text, &document);
     answer.fits = micro_batch.is_some();
+    answer.drawing = Some(Drawing::of(&fit.estimate));
     Ok(answer)
 }
 

@@ -12,22 +12,29 @@ mod command;
 mod commands;
 mod convert;
 mod doctor;
+mod drawing;
 mod estimate;
+mod flags;
 mod guide;
 mod lists;
+mod mcp;
+mod parser;
+mod probe;
 mod ranks;
 mod replay;
 mod score;
+mod shell;
 mod snapshot;
 mod steps;
 mod strategy;
+mod terminal;
 mod what;
 
-use answer::Refusal;
-use commands::COMMANDS;
+pub use terminal::Terminal;
 
-use headroom_scenario::Problem;
+use answer::{Answer, Refusal};
 use headroom_systems as systems;
+use parser::Parsed;
 
 /// The output and the exit code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,83 +44,74 @@ pub struct Outcome {
     pub code: u8,
 }
 
-/// Runs the program with its arguments (without the program name).
+/// Runs the program with its arguments (without the program name), for a file or a pipe.
 pub fn run(arguments: &[String]) -> Outcome {
+    run_on(arguments, Terminal::Plain)
+}
+
+/// The same for what reads standard output.
+pub fn run_on(arguments: &[String], terminal: Terminal) -> Outcome {
     systems::install();
-    let Some((name, rest)) = arguments.split_first() else {
+    if arguments.is_empty() {
         return Outcome {
-            stderr: help(),
+            stderr: parser::program(&parser::Settings::Common)
+                .render_help()
+                .to_string(),
             code: 2,
             ..Outcome::default()
         };
+    }
+    let (command, args) = match parser::parse(arguments) {
+        Ok(Parsed::Run(command, args)) => (command, args),
+        Ok(Parsed::Print(text)) => {
+            return Outcome {
+                stdout: match terminal {
+                    Terminal::Styled => text.ansi().to_string(),
+                    Terminal::Plain => text.to_string(),
+                },
+                ..Outcome::default()
+            };
+        }
+        Err(refusal) => return refused(&refusal, arguments.iter().any(|word| word == "--json")),
     };
-    if matches!(name.as_str(), "--help" | "-h" | "help") {
-        return printed(help());
-    }
-    if matches!(name.as_str(), "--version" | "-V") {
-        return printed(format!("headroom {}\n", env!("CARGO_PKG_VERSION")));
-    }
-    let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
-        let names: Vec<&str> = COMMANDS.iter().map(|command| command.name).collect();
-        let expected = format!("one of {}", names.join(", "));
-        return refused(Problem::new("command", name, expected).into());
-    };
-    if rest
-        .iter()
-        .any(|word| matches!(word.as_str(), "--help" | "-h"))
-    {
-        return printed(command.help());
-    }
-    let answer = command
-        .parse(rest)
-        .map_err(Refusal::from)
-        .and_then(|args| Ok(((command.run)(&args)?, args.json)));
-    match answer {
-        Ok((answer, as_json)) => Outcome {
-            stdout: if as_json { answer.json } else { answer.text },
+    match (command.run)(&args) {
+        Ok(answer) => Outcome {
+            stdout: shown(&answer, args.json, terminal),
             stderr: lines(&answer.notes),
-            code: u8::from(!answer.fits),
+            code: answer.code(),
         },
-        Err(refusal) => refused(refusal),
+        Err(refusal) => refused(&refusal, args.json),
     }
 }
 
-fn printed(stdout: String) -> Outcome {
-    Outcome {
-        stdout,
-        ..Outcome::default()
+fn shown(answer: &Answer, as_json: bool, terminal: Terminal) -> String {
+    let text = || terminal::inert(&answer.text);
+    match (&answer.drawing, terminal) {
+        _ if as_json => answer.json.clone(),
+        (Some(drawing), Terminal::Styled) => drawing.over(&text()),
+        _ => text(),
     }
 }
 
-fn refused(refusal: Refusal) -> Outcome {
+/// What is wrong, for people; with `--json` for programs, too.
+fn refused(refusal: &Refusal, as_json: bool) -> Outcome {
     Outcome {
+        stdout: if as_json {
+            refusal.json()
+        } else {
+            String::new()
+        },
         stderr: lines(&refusal.0),
         code: 2,
-        ..Outcome::default()
     }
 }
 
 fn lines(lines: &[String]) -> String {
     lines
         .iter()
-        .map(|line| format!("headroom: {line}\n"))
+        .map(|line| format!("headroom: {}\n", terminal::line(line)))
         .collect::<Vec<_>>()
         .concat()
-}
-
-fn help() -> String {
-    let mut text = String::from(
-        "headroom: does this training run fit, what can I change, how do I run it?\n\nusage:\n",
-    );
-    for command in COMMANDS {
-        text.push_str(&format!("  {:<64} {}\n", command.usage(), command.about));
-    }
-    text.push_str(
-        "\nWHAT is a preset's id, a scenario file (YAML or JSON), a link, or - for standard input.\nEvery command takes \
-         --json. `headroom COMMAND --help` explains one.\nExit codes: 0 success (and it fits, for commands that check \
-         it), 1 does not fit, 2 bad input.\n",
-    );
-    text
 }
 
 #[cfg(test)]

@@ -12,10 +12,7 @@ pub(super) fn replay(args: &Args) -> Result<Answer, Refusal> {
         file::replay(Path::new(args.positional(0))).map_err(|error| Refusal(vec![error]))?;
     let json = serde_json::to_string(&report)
         .map_err(|error| Refusal(vec![format!("the report cannot be written: {error}")]))?;
-    Ok(Answer {
-        text: format!("{report}\n"),
-        json: format!("{json}\n"),
-        notes: Vec::new(),
-        fits: report.wrong_steps + report.wrong_driver_calls == 0,
-    })
+    let mut answer = Answer::with_json(format!("{report}\n"), format!("{json}\n"));
+    answer.fits = report.wrong_steps + report.wrong_driver_calls == 0;
+    Ok(answer)
 }

@@ -50,12 +50,7 @@ pub(super) fn truth(args: &Args) -> Result<Answer, Refusal> {
     };
     let json = serde_json::to_string(&report)
         .map_err(|error| Refusal(vec![format!("the report cannot be written: {error}")]))?;
-    Ok(Answer {
-        text,
-        json: format!("{json}\n"),
-        notes: Vec::new(),
-        fits: true,
-    })
+    Ok(Answer::with_json(text, format!("{json}\n")))
 }
 
 /// Scores diagnoses of recorded failures; their runs are in another file, by default in the same folder.
@@ -78,12 +73,7 @@ fn diagnosed(file: &str, records: &str, args: &Args) -> Result<Answer, Refusal> 
 fn answer(found: &(impl std::fmt::Display + serde::Serialize)) -> Result<Answer, Refusal> {
     let json = serde_json::to_string(found)
         .map_err(|error| Refusal(vec![format!("the diagnoses cannot be written: {error}")]))?;
-    Ok(Answer {
-        text: found.to_string(),
-        json: format!("{json}\n"),
-        notes: Vec::new(),
-        fits: true,
-    })
+    Ok(Answer::with_json(found.to_string(), format!("{json}\n")))
 }
 
 /// One line per case, then the summary.

@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, Refusal};
 use super::args::Args;
-use super::what;
+use super::{doctor, what};
 use headroom_base::document::Document;
 use headroom_base::units::Bytes;
 use headroom_core::estimate::Prediction;
@@ -21,8 +21,7 @@ const FRAMES: usize = 3;
 /// Lists the owners of memory in a snapshot; with a scenario, also the differences from its prediction.
 pub(super) fn snapshot(args: &Args) -> Result<Answer, Refusal> {
     let name = args.positional(0);
-    let bytes = std::fs::read(name)
-        .map_err(|error| Problem::new("FILE", name, format!("a readable file ({error})")))?;
+    let bytes = doctor::bytes(name)?;
     if let Some(timeline) = Timeline::read(&String::from_utf8_lossy(&bytes)) {
         return Ok(of_timeline(&timeline));
     }

@@ -1,14 +1,17 @@
 //! `WHAT`: whatever a person brings, as a complete scenario.
 
 use std::io::Read;
+use std::path::Path;
 
 use super::answer::Refusal;
 use super::args::Args;
-use super::brought;
+use super::{brought, flags};
 use headroom_base::document::{Document, json, toml, yaml};
+use headroom_catalog as catalog;
 use headroom_core::estimate::Prediction;
 use headroom_io::import::{self, Brought};
-use headroom_reader::facts::Ask;
+use headroom_reader::{facts::Ask, sentence};
+use headroom_scenario::settings::{Setting, ValueType};
 use headroom_scenario::{
     NameKind, Problem, Resolved, Scenario, presets, resolve::resolve, settings,
 };
@@ -41,29 +44,28 @@ pub(super) fn resolved(args: &Args) -> Result<Given, Refusal> {
     of(&args.words, args)
 }
 
-fn of(words: &[String], args: &Args) -> Result<Given, Refusal> {
+pub(super) fn of(words: &[String], args: &Args) -> Result<Given, Refusal> {
     let Brought {
         mut draft,
         mut problems,
         mut asks,
         not_modelled,
         unread,
-        notes,
+        mut notes,
         refused,
         ..
     } = brought::load(words)?;
     if let Some(why) = refused {
         return Err(Problem::new("WHAT", words.join(" "), format!("a training run: {why}")).into());
     }
-    let gpu = args
-        .option("gpu")
-        .map(|name| format!("hardware.gpu={name}"));
-    for change in gpu.as_deref().into_iter().chain(args.all("set")) {
+    for change in args.all("set") {
         let set = match change.split_once('=') {
-            Some((name, value)) => match settings::named(name.trim()) {
+            Some((name, value)) => match settings::typed(name.trim()) {
                 Some(setting) => {
                     asks.retain(|(ask, _)| import::answer(*ask) != Some(setting));
-                    draft.change(setting, value)
+                    let usual = usual_gpu(setting, value);
+                    notes.extend(usual.map(|id| format!("{value} is taken for {id}")));
+                    draft.change(setting, usual.unwrap_or(value))
                 }
                 None => Err(settings::unknown(name.trim(), value)),
             },
@@ -72,6 +74,9 @@ fn of(words: &[String], args: &Args) -> Result<Given, Refusal> {
         problems.extend(set.err());
     }
     if problems.is_empty() && !asks.is_empty() {
+        if let Some(problem) = misspelt(words, &asks) {
+            return Err(problem.into());
+        }
         return Err(Refusal(asks.iter().map(question).collect()));
     }
     let resolved = resolve(&draft);
@@ -93,11 +98,34 @@ fn of(words: &[String], args: &Args) -> Result<Given, Refusal> {
     }
 }
 
+/// The variant that people mean by a name which several GPUs share, such as `h100`.
+fn usual_gpu(setting: &Setting, name: &str) -> Option<&'static str> {
+    if setting.value_type != ValueType::Gpu || catalog::gpu_named(name).is_some() {
+        return None;
+    }
+    sentence::read(name).gpu.value().copied()
+}
+
+/// One word that is nearly a preset's or a model's name.
+fn misspelt(words: &[String], asks: &[(Ask, String)]) -> Option<Problem> {
+    let [word] = words else {
+        return None;
+    };
+    let is_name = !word.contains(char::is_whitespace) && !Path::new(word).exists();
+    if !is_name || !asks.iter().any(|(ask, _)| *ask == Ask::Model) {
+        return None;
+    }
+    let presets = presets::all().iter().map(|preset| preset.id);
+    let problem = Problem::unknown_name(NameKind::Run, "WHAT", word, presets);
+    let has_near = matches!(&problem, Problem::UnknownName { near, .. } if !near.is_empty());
+    has_near.then_some(problem)
+}
+
 /// A question, with the option that answers it.
 fn question((ask, why): &(Ask, String)) -> String {
     let name = ask.word();
     match import::answer(*ask) {
-        Some(setting) => format!("{name}? {why}; say it with --set {}=…", setting.path),
+        Some(setting) => format!("{name}? {why}; say it with {} …", flags::named(setting)),
         None => format!("{name}? {why}"),
     }
 }

@@ -57,8 +57,9 @@ impl Allocator {
         }
         let page = self.page(pool);
         let total = self.card.total_bytes();
-        let number =
-            self.reserve_addresses((total + total / 8).next_multiple_of(page).max(page))?;
+        let whole = total.saturating_add(total / 8);
+        let whole = whole.checked_next_multiple_of(page)?.max(page);
+        let number = self.reserve_addresses(whole)?;
         let segment = self.segments[number as usize];
         let block = self.new_block(Block {
             address: segment.address,

@@ -161,11 +161,12 @@ fn declared(cx: &Cx, tensor: &ExtraTensor, x: Tensor) -> Tensor {
             drop(allocate());
             x
         }
-        Lifetime::Backward => {
-            x.with_scratch_in_backward(vec![(shape, tensor.dtype); tensor.count as usize])
-        }
+        Lifetime::Backward => x.with_scratch_in_backward(shape, tensor.dtype, tensor.count),
         Lifetime::Persistent => {
-            for i in 0..tensor.count {
+            // Every pass looks them all up.
+            cx.tape.spend(tensor.count);
+            let copies = (0..tensor.count).take_while(|_| !cx.tape.is_over_budget());
+            for i in copies {
                 cx.list_item("copy", i as usize, |cx| {
                     cx.buffer("tensor", shape, tensor.dtype)
                 });

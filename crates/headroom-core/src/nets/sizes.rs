@@ -25,7 +25,7 @@ const COUNTED: [&str; 9] = [
     "dihedrals",
 ];
 /// The endings of sizes that count modules or heads, or how often they run.
-const COUNTS: [&str; 10] = [
+const COUNTS: [&str; 11] = [
     "layers",
     "layers_per_block",
     "depth",
@@ -35,6 +35,7 @@ const COUNTS: [&str; 10] = [
     "experts",
     "spectra",
     "heads",
+    "kv",
     "encoders",
 ];
 

@@ -255,6 +255,15 @@ impl Tape {
         u64::from(MOST_TENSORS).saturating_sub(self.tensors_created())
     }
 
+    /// Counts work that makes no tensors, as if it made this many.
+    pub fn spend(&self, tensors: u64) {
+        let budget = &self.0.budget;
+        let made = self.tensors_created().saturating_add(tensors);
+        budget.made.set(u32::try_from(made).unwrap_or(u32::MAX));
+        let spent = made > u64::from(MOST_TENSORS);
+        budget.spent.set(budget.is_spent() || spent);
+    }
+
     /// Exceeds the budget before the run if this many passes over what was declared would.
     pub fn check_passes(&self, passes: u64) {
         if self.tensors_created().saturating_mul(passes) > u64::from(MOST_TENSORS) {

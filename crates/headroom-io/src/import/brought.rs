@@ -236,14 +236,33 @@ fn alone(file: &File, run: Option<&Scenario>) -> Option<Brought> {
     None
 }
 
-/// Whether most of a document's keys are settings of ours.
+/// Whether a document's sections are a scenario's, or most of its keys are settings of ours.
 fn is_scenario(document: &Document) -> bool {
+    let Document::Map(entries) = document else {
+        return false;
+    };
+    let is_ours = |key: &str| {
+        key == "version"
+            || settings::SECTIONS
+                .iter()
+                .any(|(section, _)| *section == key)
+    };
+    let ours = entries.iter().filter(|entry| is_ours(&entry.key)).count();
+    if document.get("version").is_some() && ours * 2 > entries.len() {
+        return true;
+    }
     let leaves = Keys::new(document.clone()).unused();
-    let own = leaves
-        .iter()
-        .filter(|path| settings::find(path).is_some())
-        .count();
-    own > 0 && own * 2 > leaves.len()
+    // Sizes and networks are settings with keys of their own.
+    let above = |path: &str| {
+        let ends = path.match_indices('.').map(|(at, _)| at);
+        let mut all = ends.chain([path.len()]);
+        all.any(|end| {
+            path.get(..end)
+                .is_some_and(|path| settings::find(path).is_some())
+        })
+    };
+    let own = leaves.iter().filter(|path| above(path)).count();
+    own > 0 && (own * 2 > leaves.len() || ours == entries.len())
 }
 
 fn parse(text: &str) -> Option<Document> {
@@ -337,13 +356,9 @@ fn of_facts(facts: Facts, over: Draft, is_sentence: bool) -> Brought {
         draft,
         not_modelled: left,
         notes: facts.notes.clone(),
+        refused: facts.refused.clone(),
         ..Brought::default()
     };
-    if let Some(why) = &facts.refused {
-        brought
-            .problems
-            .push(Problem::new("FILE", "it", why.clone()));
-    }
     // A sentence says what its speaker cares about; the rest has defaults, which are listed.
     let needed = |ask: &Ask| !is_sentence || *ask == Ask::Model;
     brought.asks = asks(&facts)

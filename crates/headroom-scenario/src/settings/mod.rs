@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+pub use self::typed::{aliases, typed};
 use super::problem::{NameKind, nearest};
 pub use super::setting::{Setting, SettingId, Value, ValueType};
 pub use super::values::{LARGEST_SIZE, LONGEST_LIST, LONGEST_NAME};
@@ -190,6 +191,7 @@ mod runtime;
 mod stack;
 mod task;
 mod training;
+mod typed;
 
 const TABLES: &[&[Setting]] = &[
     hardware::SETTINGS,

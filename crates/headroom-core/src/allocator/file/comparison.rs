@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{FileReport, Mismatch};
-use crate::allocator::{Allocator, Card, Counters, DriverCall, Settings};
+use crate::allocator::{Allocator, Card, Counters, DriverCall, Settings, Stream};
 use headroom_base::units::Bytes;
 
 /// The first line: what was run, of which only the allocator's part matters.
@@ -64,6 +64,8 @@ pub(super) struct Comparison {
     failed: bool,
     card: Card,
     other: Option<Other>,
+    /// The recording's numbers of streams; the default one is the first.
+    streams: Vec<u64>,
 }
 
 impl Comparison {
@@ -110,7 +112,22 @@ impl Comparison {
             failed: false,
             card,
             other: config.other,
+            streams: vec![0],
         })
+    }
+
+    /// Streams are numbered as they appear: each has pools, and a recording's numbers are arbitrary.
+    fn stream(&mut self, recorded: u64) -> Result<Stream, String> {
+        const MOST: usize = 256;
+        let known = self.streams.iter().position(|stream| *stream == recorded);
+        let number = known.unwrap_or_else(|| {
+            self.streams.push(recorded);
+            self.streams.len() - 1
+        });
+        if number >= MOST {
+            return Err(format!("field 3 names more than {MOST} streams"));
+        }
+        Ok(number as Stream)
     }
 
     pub(crate) fn line(&mut self, number: usize, line: &str) -> Result<(), String> {
@@ -139,7 +156,7 @@ impl Comparison {
                 self.report.events += 1;
                 self.settle_release_before_request();
                 let handle = self.new_handle(field(1)?);
-                let stream = field(3).unwrap_or(0) as u16;
+                let stream = self.stream(field(3).unwrap_or(0))?;
                 let outcome = self
                     .allocator
                     .malloc_on(handle, Bytes::new(field(2)?), stream);
@@ -152,11 +169,10 @@ impl Comparison {
                 self.report.events += 1;
                 self.settle_release_before_request();
                 let handle = self.spare_handle();
-                let outcome = self.allocator.malloc_on(
-                    handle,
-                    Bytes::new(field(1)?),
-                    field(3).unwrap_or(0) as u16,
-                );
+                let stream = self.stream(field(3).unwrap_or(0))?;
+                let outcome = self
+                    .allocator
+                    .malloc_on(handle, Bytes::new(field(1)?), stream);
                 self.unused.push(handle);
                 self.compare_calls(number);
                 self.at_failure = Some(*self.allocator.counters());

@@ -3,7 +3,7 @@
 mod comparison;
 mod report;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
@@ -29,7 +29,7 @@ pub fn replay(path: &Path) -> Result<FileReport, String> {
 
 /// Replays the lines of an uncompressed file.
 pub fn replay_lines(lines: impl BufRead) -> Result<FileReport, String> {
-    let mut lines = lines.lines().enumerate();
+    let mut lines = Lines::new(lines).enumerate();
     let Some((_, first)) = lines.next() else {
         return Err("line 1: expected the run's configuration, found nothing".into());
     };
@@ -46,4 +46,60 @@ pub fn replay_lines(lines: impl BufRead) -> Result<FileReport, String> {
     }
     comparison.settle_outside_release();
     Ok(comparison.report)
+}
+
+/// The lines of a file, each of a bounded length: a few bytes of gzip can be a line of gigabytes.
+struct Lines<R> {
+    reader: R,
+}
+
+impl<R: BufRead> Lines<R> {
+    const LONGEST: u64 = 1 << 20;
+
+    const fn new(reader: R) -> Self {
+        Self { reader }
+    }
+}
+
+impl<R: BufRead> Iterator for Lines<R> {
+    type Item = std::io::Result<String>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut line = String::new();
+        let mut limited = (&mut self.reader).take(Self::LONGEST);
+        match limited.read_line(&mut line) {
+            Err(error) => Some(Err(error)),
+            Ok(0) => None,
+            Ok(_) if limited.limit() == 0 && !line.ends_with('\n') => {
+                let longest = format!("expected a line of less than {} bytes", Self::LONGEST);
+                Some(Err(std::io::Error::other(longest)))
+            }
+            Ok(_) => Some(Ok(line)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::replay_lines;
+
+    #[track_caller]
+    fn check(events: &str, expected: &str) {
+        let text = format!("{{\"id\": \"x\", \"config\": {{\"alloc\": \"\"}}}}\n{events}");
+        let found = replay_lines(text.as_bytes()).map(|report| format!("{} events", report.events));
+        let found = found.unwrap_or_else(|problem| problem);
+        assert!(found.starts_with(expected), "{found}");
+    }
+
+    #[test]
+    fn hostile_files_take_no_memory() {
+        check("[\"a\",1,512,65535]\n", "1 events");
+        check("[\"a\",1,512,4294967295]\n[\"a\",2,512,0]\n", "2 events");
+        let many = (0..1000).map(|stream| format!("[\"a\",{stream},512,{stream}]\n"));
+        check(
+            &many.collect::<String>(),
+            "line 258: field 3 names more than 256 streams",
+        );
+        check(&" ".repeat(2 << 20), "line 2: expected a line of less than");
+    }
 }

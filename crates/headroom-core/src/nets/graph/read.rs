@@ -129,6 +129,9 @@ const MOST_ROWS: usize = 1 << 17;
 /// Rows of which `[period, times, place, step]` repeats the last: each time with the number at this place of the path one
 /// higher, and its own number by a step.
 fn counted_up(rows: &[Document]) -> Option<Vec<Counted<'_>>> {
+    // A few characters repeat a path of any length.
+    const MOST_BYTES: usize = 32 << 20;
+    let mut bytes = 0;
     let mut all: Vec<Counted> = Vec::with_capacity(rows.len());
     for row in rows {
         match row {
@@ -152,7 +155,12 @@ fn counted_up(rows: &[Document]) -> Option<Vec<Counted<'_>>> {
                     }
                     for _ in 0..more {
                         let before = all.get(all.len().checked_sub(period)?)?;
-                        all.push(before.next(place, step)?);
+                        let next = before.next(place, step)?;
+                        bytes += next.path.len();
+                        if bytes > MOST_BYTES {
+                            return None;
+                        }
+                        all.push(next);
                     }
                 }
                 _ => return None,

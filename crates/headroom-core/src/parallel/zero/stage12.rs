@@ -339,23 +339,23 @@ impl State {
                 }
             }
         }
-        let mut joined: Vec<u64> = Vec::new();
-        let join = |joined: &mut Vec<u64>| {
-            let numel = joined.iter().copied().fold(0, u64::saturating_add);
+        // How many slices are joined, and their elements: with thousands of ranks there are as many.
+        let (mut joined, mut numel) = (0_usize, 0_u64);
+        let join = |joined: usize, numel: u64| {
             // A tensor alone is flat as it is.
-            if joined.len() > 1 {
+            if joined > 1 {
                 drop(self.tape.empty("flatten", [numel], self.dtype()));
             }
-            joined.clear();
         };
-        for (_, numel) in slices {
-            joined.push(numel);
-            let sum = joined.iter().copied().fold(0, u64::saturating_add);
-            if sum > self.config.reduce_bucket {
-                join(&mut joined);
+        for (_, slice) in slices {
+            joined += 1;
+            numel = numel.saturating_add(slice);
+            if numel > self.config.reduce_bucket {
+                join(joined, numel);
+                (joined, numel) = (0, 0);
             }
         }
-        join(&mut joined);
+        join(joined, numel);
     }
 
     /// Where the optimizer is on the host: the norm in double precision, then a copy to there.

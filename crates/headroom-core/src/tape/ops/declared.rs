@@ -16,13 +16,13 @@ impl Tensor {
     }
 
     /// This tensor, whose backward allocates others and frees them.
-    pub fn with_scratch_in_backward(&self, others: Vec<(Dims, DType)>) -> Tensor {
+    pub fn with_scratch_in_backward(&self, shape: Dims, dtype: DType, count: u64) -> Tensor {
         self.alias(*self.layout()).from_op(&[self], |_| {
             consuming(move |g| {
                 let tape = g.tape();
-                let scratch: Vec<Tensor> = others
-                    .iter()
-                    .map(|(shape, dtype)| tape.empty("declared", *shape, *dtype))
+                let scratch: Vec<Tensor> = (0..count)
+                    .take_while(|_| !tape.is_over_budget())
+                    .map(|_| tape.empty("declared", shape, dtype))
                     .collect();
                 drop(scratch);
                 grads([Some(g)])

@@ -24,9 +24,10 @@ def program() -> str:
     return str(path)
 
 
-def ask(*words: str, text: str = "") -> tuple[dict[str, Any], list[str]]:
+def ask(command: str, *words: str, text: str = "") -> tuple[dict[str, Any], list[str]]:
     """The answer of a command and the notes beside it; `text` is its standard input."""
-    done = subprocess.run([program(), *words, "--json"], input=text, capture_output=True, text=True, encoding="utf-8")
+    asked = [program(), command, "--json", *words]
+    done = subprocess.run(asked, input=text, capture_output=True, text=True, encoding="utf-8")
     said = [line.removeprefix("headroom: ") for line in done.stderr.splitlines() if line]
     # 1 says that the run does not fit.
     if done.returncode not in (0, 1):

@@ -1,4 +1,4 @@
-"""`headroom.check`: callbacks that say before the first step what a run will need, and afterwards what it took."""
+"""`gpu_headroom.check`: callbacks that say before the first step what a run will need, and afterwards what it took."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
+from . import _trl
+from ._adapters import adapters, quantized
+from ._answers import Estimate, gib
 from ._program import Refused
-from ._run import UNKNOWN_MODEL, Plan, Run, adapters, batch, counts, frozen, machine, model_config, plan, versions, weights
-from ._types import Estimate, Measured
+from ._run import UNKNOWN_MODEL, Plan, Run, batch, counts, frozen, head, machine, model_config, plan, versions, weights
+from ._types import Measured
 
 # Later steps are like the third: the optimizer's states are there from the second on.
 STEPS = 3
@@ -20,7 +23,7 @@ def check(trainer: Any, /, *, say: Callable[[str], None] = print, **settings: An
 
     Before the first step it says what the run will need, for batches like the first and for the longest that there may be;
     after the steps what PyTorch counted. The callback keeps both: `estimate`, `measured`, `problem` (why there is no
-    estimate) and `link` (the scenario, for the page). Keywords are settings, as `headroom.estimate` takes them; they come
+    estimate) and `link` (the scenario, for the page). Keywords are settings, as `gpu_headroom.estimate` takes them; they come
     before what the trainer says.
     """
     for kind in type(trainer).__mro__:
@@ -70,12 +73,12 @@ class Report:
         of = f"{fields.get('data.micro_batch')} × {length} tokens" if length else f"{fields.get('data.micro_batch')} samples"
         if not {"hardware.gpu", "gpu"} & fields.keys():
             self.say("there is no CUDA GPU here: the estimate is for the scenario's default, unless you name one (gpu=...)")
-        self.say(f"with batches of {of} this run {verdict(found.estimate)}")
+        self.say(f"with batches of {of} this run {found.estimate.verdict}")
         allocated, reserved = found.estimate["allocated"]["expected"], found.estimate["reserved"]["expected"]
         self.say(f"PyTorch will allocate {gib(allocated)} at most and reserve {gib(reserved)}; the peak is in {found.estimate['phase']}")
         if length and run.longest > length:
             longer = plan(run, {**self._settings, "data.sequence": run.longest})
-            self.say(f"with batches of {run.longest} tokens, to which samples are cut, it {verdict(longer.estimate)}")
+            self.say(f"with batches of {run.longest} tokens, to which samples are cut, it {longer.estimate.verdict}")
         for note in found.notes:
             self.say(note)
 
@@ -100,28 +103,6 @@ class Report:
             return ""
         planned = self.estimate["allocated"]["expected"]
         return f" ({100 * (now['allocated'] - planned) / planned:+.1f} % of what was predicted to be allocated)"
-
-
-def verdict(estimate: Estimate) -> str:
-    """`needs 10.2 GiB (9.9 to 10.6) of 23.5 GiB on the GPU: fits`."""
-    device, usable = estimate["device"], estimate["usable"]
-    needs = f"needs {gib(device['expected'])} ({gib(device['low'])} to {gib(device['high'])})"
-    if not usable:
-        return f"{needs}; the GPU's memory is not known"
-    grown = estimate.get("growth", 0)
-    if device["high"] + grown <= usable:
-        said = "it fits"
-    elif device["expected"] + grown <= usable:
-        said = "it probably fits"
-    elif device["low"] + grown <= usable:
-        said = "it probably does not fit"
-    else:
-        said = "it does not fit"
-    return f"{needs} of the GPU's {gib(usable)}: {said}"
-
-
-def gib(size: int) -> str:
-    return f"{size / 2**30:.2f} GiB"
 
 
 def _cuda() -> Any:
@@ -166,38 +147,69 @@ ARGUMENTS = (
 
 
 def _read_transformers(trainer: Any, inputs: Any) -> Run:
-    kinds = type(trainer).__mro__
-    of_trl = any(kind.__module__.startswith("trl.") for kind in kinds)
-    if of_trl and all(kind.__name__ != "SFTTrainer" for kind in kinds):
-        raise Refused(f"of TRL only SFTTrainer is read: describe a {type(trainer).__name__} to headroom.estimate (task.objective)")
     args, model = trainer.args, trainer.model
+    of_trl = _trl.is_trl(trainer)
+    objective = _trl.objective(trainer) if of_trl else None
     config = model_config(model)
     if config is None:
         raise Refused(f"{type(model).__name__} is no model of transformers with a configuration. {UNKNOWN_MODEL}")
+    if head(model) and objective != "reward":
+        raise Refused(f"the head of {type(model).__name__} is not modelled. {UNKNOWN_MODEL}")
     if args.n_gpu > 1:
         raise Refused("torch.nn.DataParallel is not modelled: start a process for each GPU with torchrun")
-    value = lambda name: getattr(getattr(args, name, None), "value", getattr(args, name, None))
+    value = lambda name: _trl.plain(args, name)
     said = {name: value(name) for name in ARGUMENTS if value(name) is not None}
     if value("eval_strategy") not in (None, "no"):
         said["per_device_eval_batch_size"] = value("per_device_eval_batch_size")
+    adapted = adapters(model)
     if of_trl:
-        said.update(use_peft=bool(getattr(model, "peft_config", None)), loss_type=value("loss_type"))
+        said["use_peft"] = bool(adapted)
+        if objective is None:
+            said["loss_type"] = value("loss_type")
     said.update(weights(model))
-    said.update(adapters(model))
-    run = Run(config, said, settings={**machine(args.world_size), **batch(inputs)}, longest=value("max_length") or 0)
+    said.update({name: adapted[f"training.lora.{field}"] for name, field in LORA.items() if f"training.lora.{field}" in adapted})
+    sizes = _trl.batch(trainer, objective, inputs) if objective else batch(inputs)
+    run = Run(config, said, settings={**machine(args.world_size), **sizes, **quantized(model), **adapted}, longest=value("max_length") or 0)
     run.software = {"stack.trainer": "trl" if of_trl else "transformers", **versions(**({"trainer_version": "trl"} if of_trl else {}))}
+    if objective:
+        run.settings.update(_trl.task(trainer, objective, model))
     if value("torch_compile"):
         run.settings["training.compile"] = "model"
-    said.update(_layout(trainer, args.world_size))
-    sharded = said.get("distributed_type") == "FSDP" or "deepspeed" in said
-    _parameters(run, model, whole=not sharded and "load_in_4bit" not in said, adapted="lora_r" in said)
+    if value("activation_offloading"):
+        run.notes.append("activation_offloading is not taken: it would need less")
+    layout, fields = _layout(trainer, args.world_size)
+    said.update(layout)
+    run.settings.update(fields)
+    sharded = said.get("distributed_type") == "FSDP" or "deepspeed" in said or "parallel.tp" in fields
+    # A head that replaces the language model's is made by the task.
+    _parameters(run, model, whole=not sharded and not quantized(model) and objective != "reward", sharded=sharded, adapted=bool(adapted))
     return run
 
 
-def _layout(trainer: Any, world: int) -> dict[str, Any]:
-    """How the processes share the work, as accelerate has it."""
-    state = trainer.accelerator.state
-    fsdp, deepspeed = getattr(state, "fsdp_plugin", None), getattr(state, "deepspeed_plugin", None)
+def _layout(trainer: Any, world: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """How the processes share the work, as accelerate has it: in the words of its file, and as fields of the scenario."""
+    accelerator = trainer.accelerator
+    state = accelerator.state
+    fields = _degrees(getattr(accelerator, "parallelism_config", None) or getattr(state, "parallelism_config", None))
+    plugin = lambda name: getattr(state, name, None)
+    if plugin("megatron_lm_plugin") is not None:
+        raise Refused("Megatron-LM through accelerate is not modelled")
+    dynamo = plugin("dynamo_plugin")
+    backend = str(getattr(getattr(dynamo, "backend", None), "value", getattr(dynamo, "backend", "no"))).lower()
+    if backend not in ("no", "none"):
+        by_layer = bool(getattr(dynamo, "use_regional_compilation", False))
+        fields["training.compile"] = "layers" if by_layer else "model"
+    if str(getattr(accelerator, "mixed_precision", "")) == "fp8":
+        raise Refused("fp8 through accelerate is not modelled: say training.fp8 or training.low_precision")
+    ddp = getattr(accelerator, "ddp_handler", None)
+    if ddp is not None and world > 1:
+        fields["parallel.bucket_view"] = bool(getattr(ddp, "gradient_as_bucket_view", False))
+        hook = str(getattr(getattr(ddp, "comm_hook", None), "value", "no")).lower()
+        if hook in ("fp16", "bf16"):
+            fields["parallel.comm_hook"] = hook
+        elif hook == "power_sgd":
+            fields["parallel.comm_hook"] = "powersgd"
+    fsdp, deepspeed = plugin("fsdp_plugin"), plugin("deepspeed_plugin")
     said: dict[str, Any] = {"num_processes": world}
     if fsdp is not None:
         version = getattr(fsdp, "fsdp_version", 1)
@@ -205,19 +217,43 @@ def _layout(trainer: Any, world: int) -> dict[str, Any]:
         about = {"fsdp_version": version, "fsdp_activation_checkpointing": bool(fsdp.activation_checkpointing)}
         about["fsdp_offload_params"] = bool(getattr(fsdp.cpu_offload, "offload_params", fsdp.cpu_offload))
         about["fsdp_reshard_after_forward"] = again
-        return {**said, "distributed_type": "FSDP", "fsdp_config": about}
+        return {**said, "distributed_type": "FSDP", "fsdp_config": about}, fields
     if deepspeed is not None:
-        about = deepspeed.deepspeed_config.get("zero_optimization", {})
-        return {**said, "deepspeed": {"zero_optimization": {name: about[name] for name in about if name in ("stage", "offload_optimizer", "offload_param")}}}
-    return {**said, "distributed_type": "MULTI_GPU" if world > 1 else "NO"}
+        config = deepspeed.deepspeed_config
+        about = {name: value for name, value in config.get("zero_optimization", {}).items() if name in ZERO and value != "auto"}
+        return {**said, "deepspeed": {"zero_optimization": about}}, fields
+    return {**said, "distributed_type": "MULTI_GPU" if world > 1 else "NO"}, fields
 
 
-def _parameters(run: Run, model: Any, whole: bool, adapted: bool) -> None:
+# Of DeepSpeed's `zero_optimization` what changes memory and is modelled; "auto" is what transformers has filled in.
+ZERO = (
+    "stage", "offload_optimizer", "offload_param", "overlap_comm", "contiguous_gradients", "reduce_bucket_size", "allgather_bucket_size",
+    "stage3_prefetch_bucket_size", "stage3_param_persistence_threshold", "stage3_max_live_parameters", "stage3_max_reuse_distance",
+    "sub_group_size", "zero_hpz_partition_size",
+)
+
+
+def _degrees(config: Any) -> dict[str, Any]:
+    """accelerate's ParallelismConfig."""
+    if config is None:
+        return {}
+    size = lambda name: int(getattr(config, f"{name}_size", 1) or 1)
+    found = {f"parallel.{name}": size(name) for name in ("tp", "cp") if size(name) > 1}
+    if size("sp") > 1:
+        raise Refused("sequence parallelism through accelerate (sp_size) is not modelled")
+    if size("dp_replicate") > 1 and size("dp_shard") > 1:
+        found["parallel.strategy"] = "hsdp"
+    return found
+
+
+def _parameters(run: Run, model: Any, whole: bool, sharded: bool, adapted: bool) -> None:
     """What is frozen, and how many parameters there are, where its tensors are whole and an element is a parameter."""
-    if not whole:
+    if sharded:
         return
-    run.weights, run.trained = counts(model)
-    parts = [] if adapted else frozen(model)
+    every, trained = counts(model)
+    # Packed weights have fewer elements than parameters; what is trained is never packed.
+    run.weights, run.trained = every if whole else None, trained
+    parts = [] if adapted or not whole else frozen(model)
     if len(parts) > 64:
         run.notes.append(f"{len(parts)} parts of the model are frozen one by one, which is not taken")
     elif parts:
@@ -253,6 +289,8 @@ def _read_lightning(trainer: Any, module: Any, inputs: Any) -> Run:
         raise Refused(f"{type(module).__name__} holds no model of transformers with a configuration. {UNKNOWN_MODEL}")
     # The outermost comes first.
     model = models[0]
+    if head(model):
+        raise Refused(f"the head of {type(model).__name__} is not modelled. {UNKNOWN_MODEL}")
     strategy = trainer.strategy
     said: dict[str, Any] = {
         "trainer": {
@@ -274,16 +312,13 @@ def _read_lightning(trainer: Any, module: Any, inputs: Any) -> Run:
         settings["training.checkpointing"] = "layers"
     if about.get("dtype") == "bfloat16" and mixed in ("bf16-mixed", "32-true"):
         settings["training.precision"] = "amp-bf16-on-bf16" if mixed == "bf16-mixed" else "bf16"
-    if about.get("load_in_4bit"):
-        settings["training.quantization"] = "nf4-double" if about.get("bnb_4bit_use_double_quant") else "nf4"
+    given = adapters(model)
+    settings.update(quantized(model))
+    settings.update(given)
     run = Run(model_config(model) or {}, said, settings=settings)
     run.software = {"stack.trainer": "lightning", **versions(trainer_version="lightning")}
-    given = adapters(model)
-    for name, path in LORA.items():
-        if name in given:
-            settings[f"training.lora.{path}"] = given[name]
     sharded = any(word in type(strategy).__name__ for word in ("FSDP", "DeepSpeed", "ModelParallel"))
-    _parameters(run, module, whole=not sharded and "load_in_4bit" not in about, adapted=bool(given))
+    _parameters(run, module, whole=not quantized(model), sharded=sharded, adapted=bool(given))
     return run
 
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
+from ._answers import Estimate
 from ._estimate import changes, estimate
 from ._program import Refused, ask
-from ._types import Estimate
 
 UNKNOWN_MODEL = "Record it with PyTorch on any machine (`headroom record` prints how), and estimate the recording."
 
@@ -92,29 +92,6 @@ def model_config(model: Any) -> Optional[Mapping[str, Any]]:
     return {name: value for name, value in json.loads(write(use_diff=False)).items() if value or not name.startswith("output_")}
 
 
-def adapters(model: Any) -> dict[str, Any]:
-    """PEFT's adapters, in the words of trainers' files."""
-    configs = getattr(model, "peft_config", None)
-    if not isinstance(configs, Mapping) or not configs:
-        return {}
-    if len(configs) > 1:
-        raise Refused("several adapters in one model are not modelled")
-    config = next(iter(configs.values()))
-    kind = str(getattr(config.peft_type, "value", config.peft_type)).lower()
-    if kind != "lora" or getattr(config, "use_dora", False):
-        raise Refused(f"of PEFT's methods only LoRA is read from a trainer: describe this one to headroom.estimate (training.lora.method), {kind}")
-    for name in ("modules_to_save", "layers_to_transform", "rank_pattern", "target_parameters", "trainable_token_indices"):
-        if getattr(config, name, None):
-            raise Refused(f"{name} of LoraConfig is not modelled")
-    given = {"lora_r": config.r, "lora_dropout": config.lora_dropout, "lora_target_modules": config.target_modules}
-    excluded = getattr(config, "exclude_modules", None)
-    if excluded:
-        given["lora_exclude_modules"] = excluded
-    own = [weight for name, weight in model.named_parameters() if "lora_" in name]
-    given["lora_fp32"] = all(str(weight.dtype) == "torch.float32" for weight in own)
-    return {name: sorted(value) if isinstance(value, (set, frozenset)) else value for name, value in given.items()}
-
-
 def weights(model: Any) -> dict[str, Any]:
     """The format of a model's weights and how its attention is computed."""
     sizes: dict[str, int] = {}
@@ -128,14 +105,19 @@ def weights(model: Any) -> dict[str, Any]:
     if attention:
         given["attn_implementation"] = attention
     quantization = getattr(config, "quantization_config", None)
-    if quantization is not None:
-        about = quantization if isinstance(quantization, Mapping) else quantization.to_dict()
-        if not about.get("load_in_4bit"):
-            raise Refused("of quantized weights only bitsandbytes' 4 bits are read from a trainer")
+    about = quantization if isinstance(quantization, Mapping) else quantization.to_dict() if quantization is not None else {}
+    if about.get("load_in_4bit"):
         given["load_in_4bit"] = True
         for name in ("bnb_4bit_use_double_quant", "bnb_4bit_quant_type"):
             given[name] = about.get(name)
     return given
+
+
+def head(model: Any) -> str:
+    """What stands in the language model's place, by the model's class: `SequenceClassification`, or nothing."""
+    base = model.get_base_model() if hasattr(model, "get_base_model") else model
+    found = re.search("For(SequenceClassification|TokenClassification|QuestionAnswering|MultipleChoice)$", type(base).__name__)
+    return found.group(1) if found else ""
 
 
 def counts(module: Any) -> tuple[int, int]:
