@@ -14,7 +14,7 @@ use serde_yaml::Value;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const FITS: &str = "version: 1\nmodel: {id: gpt2}\ndata: {micro_batch: 1}\n";
-const TOO_LARGE: &str = "version: 1\nmodel: {id: gpt2}\ndata: {micro_batch: 64, sequence: 1024}\n";
+const TOO_LARGE: &str = "version: 1\nmodel: {id: gpt2}\ndata: {micro_batch: 32, sequence: 1024}\n";
 
 #[test]
 fn a_pull_request_gets_one_comment_and_the_job_ends_as_it_was_told() {

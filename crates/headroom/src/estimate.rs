@@ -52,7 +52,8 @@ pub(super) fn estimate(args: &Args) -> Result<Answer, Refusal> {
         text.push_str(&format!("not modelled: {}\n", terminal::line(line)));
     }
     if !given.unread.is_empty() {
-        text.push_str(&format!("not read: {}\n", given.unread.join(", ")));
+        let unread = given.unread.join(", ");
+        text.push_str(&format!("not read: {}\n", terminal::line(&unread)));
     }
     for line in &given.notes {
         text.push_str(&format!("note: {}\n", terminal::line(line)));

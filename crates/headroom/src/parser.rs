@@ -82,7 +82,7 @@ pub(super) fn unknown_command(given: &str) -> Problem {
 const AFTER: &str = "WHAT is a preset, a model's name, files (a scenario, a trainer's configuration, a script), a link, a \
      sentence in quotes, or - for standard input.\n`headroom help COMMAND` explains a command. Every command takes \
      --json.\n\nExit codes: 0 success (and it fits, for commands that check it), 1 does not fit, 2 bad input.\n\n\
-     Examples:\n  headroom estimate llama-3.1-8b --gpu h100 --batch 4 --seq 4096 --lora\n  headroom fit gpt2 --gpu 4090\n  \
+     Examples:\n  headroom estimate llama-3.1-8b --gpu 4090 --batch 1 --seq 2048 --lora --checkpointing layers\n  headroom fit gpt2 --gpu 4090\n  \
      headroom check train.sh ds_z3.json --gpu a100-80gb";
 
 fn subcommand(command: &Command, settings: Option<Which>) -> clap::Command {

@@ -181,8 +181,11 @@ def _read_transformers(trainer: Any, inputs: Any) -> Run:
     said.update(layout)
     run.settings.update(fields)
     sharded = said.get("distributed_type") == "FSDP" or "deepspeed" in said or "parallel.tp" in fields
-    # A head that replaces the language model's is made by the task.
-    _parameters(run, model, whole=not sharded and not quantized(model) and objective != "reward", sharded=sharded, adapted=bool(adapted))
+    _parameters(run, model, whole=not quantized(model), sharded=sharded, adapted=bool(adapted))
+    # A reference's copy is a part of the run.
+    copy = getattr(trainer, "ref_model", None) if objective else None
+    if copy is not None and run.weights is not None:
+        run.weights += counts(copy)[0]
     return run
 
 
