@@ -97,7 +97,10 @@ fn program(
         }
         "accelerate-launch" => accelerate(command, rest, script, beside),
         "deepspeed" | "ds" => deepspeed(command, rest, script, beside),
-        _ if has_extension(name, &["py"]) => Some(one_process(first, rest)),
+        // A script may start another command behind `--`, as `uv run job.py … -- torchrun …`.
+        _ if has_extension(name, &["py"]) => {
+            wrapped(command, first, rest, script, beside).or_else(|| Some(one_process(first, rest)))
+        }
         _ if has_extension(name, &["sh"]) => own::script_of_mmengine(command, first, rest),
         "bash" | "sh" => {
             let at = rest.iter().position(|word| !word.text.starts_with('-'))?;
