@@ -3,7 +3,9 @@
 const VERSION = "";
 const FILES = [];
 
-const CACHE = `headroom-${VERSION}`;
+// Another build on the same host has caches of its own.
+const OWN = `headroom-${new URL(self.registration.scope).pathname}-`;
+const CACHE = OWN + VERSION;
 
 self.addEventListener("install", (event) => {
   const requests = FILES.map((file) => new Request(file, { cache: "reload" }));
@@ -13,7 +15,7 @@ self.addEventListener("install", (event) => {
 self.addEventListener("activate", (event) => {
   const tidy = async () => {
     const names = await caches.keys();
-    await Promise.all(names.filter((it) => it.startsWith("headroom-") && it !== CACHE).map((it) => caches.delete(it)));
+    await Promise.all(names.filter((it) => it.startsWith(OWN) && it !== CACHE).map((it) => caches.delete(it)));
     await self.clients.claim();
   };
   event.waitUntil(tidy());

@@ -29,7 +29,8 @@ const TYPES = {
 export async function serve(folder, port, path = "/") {
   const site = { folder, requests: [] };
   const server = createServer((request, response) => {
-    const { pathname } = new URL(request.url, "http://localhost");
+    // A path as it was sent: `//` alone is no URL.
+    const [pathname] = request.url.split(/[?#]/);
     site.requests.push(pathname);
     const file = find(resolve(site.folder), path, pathname);
     if (!file) return response.writeHead(404, { "content-type": "text/plain" }).end("not found\n");
@@ -78,15 +79,15 @@ export async function warm(folder) {
 
 function find(root, path, pathname) {
   if (!pathname.startsWith(path)) return undefined;
-  let name;
   try {
-    name = decodeURIComponent(pathname.slice(path.length));
+    const name = decodeURIComponent(pathname.slice(path.length));
+    const file = normalize(join(root, name === "" || name.endsWith("/") ? `${name}index.html` : name));
+    if (!file.startsWith(root + sep)) return undefined;
+    return statSync(file, { throwIfNoEntry: false })?.isFile() ? file : undefined;
   } catch {
+    // No text, a zero in it, or a file used as a folder.
     return undefined;
   }
-  const file = normalize(join(root, name === "" || name.endsWith("/") ? `${name}index.html` : name));
-  if (!file.startsWith(root + sep)) return undefined;
-  return statSync(file, { throwIfNoEntry: false })?.isFile() ? file : undefined;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

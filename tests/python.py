@@ -425,6 +425,14 @@ class Configurations(unittest.TestCase):
 
 
 class Commands(unittest.TestCase):
+    def test_the_documentations_example_runs(self):
+        with open(os.path.join(os.path.dirname(os.path.dirname(SCRIPTS)), "docs", "python.md"), encoding="utf-8") as file:
+            block = file.read().split("```python\n")[1].split("```")[0]
+        for line in block.splitlines():
+            # Whole searches take long without optimization; they have tests of their own.
+            if line and not line.startswith(("headroom.plan", "headroom.layout")):
+                exec(line, globals())  # noqa: S102
+
     def test_each_command_is_a_function(self):
         found = headroom.fit("gpt2", gpu="rtx-4090", seq=256)
         self.assertGreater(found.micro_batch, 8)

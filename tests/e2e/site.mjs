@@ -1,9 +1,28 @@
 // What the page has to do with its server: nothing once it has loaded, and no change behind its back.
 import assert from "node:assert/strict";
+import { connect } from "node:net";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { until } from "./browser.mjs";
 import { allocated, headroom, test } from "./test.mjs";
+
+/** The status of a request whose path is sent as it is. */
+const status = (address, path) =>
+  new Promise((done, failed) => {
+    const { hostname, port } = new URL(address);
+    const socket = connect(Number(port), hostname, () => socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`));
+    let text = "";
+    socket.on("data", (part) => (text += part)).on("error", failed);
+    socket.on("end", () => done(Number(text.split(" ")[1])));
+  });
+
+test("no address ends the server", async ({ visit }) => {
+  const { pathname } = new URL(visit.site.url);
+  for (const path of ["//", "/%00", `${pathname}%00`, `${pathname}index.html/`, `${pathname}%`, `${pathname}../../x`]) {
+    assert.equal(await status(visit.site.url, path), 404, path);
+  }
+  assert.equal(await status(visit.site.url, pathname), 200);
+});
 
 test("with the server gone, a reload still works and exports", async ({ visit, site }) => {
   await visit.open();

@@ -281,6 +281,22 @@ fn nothing_from_a_file_drives_the_terminal() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
+#[test]
+fn a_file_of_unknown_keys_is_answered_in_a_page() {
+    let folder = std::env::temp_dir().join(format!("headroom-keys-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("run.yaml");
+    let keys = (0..20_000).map(|key| format!("key_{key}: 1\n"));
+    let start = "model_name_or_path: gpt2\nper_device_train_batch_size: 1\noptim: adamw_torch\n";
+    std::fs::write(&file, start.to_string() + &keys.collect::<String>()).unwrap();
+    for command in ["estimate", "check", "import"] {
+        let output = headroom(&format!("{command} {}", file.display()));
+        let all = [output.stdout, output.stderr].concat();
+        assert!(all.len() < 20_000, "{command}: {}", all.len());
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
 #[cfg(unix)]
 #[test]
 fn an_export_does_not_write_through_links() {

@@ -93,6 +93,32 @@ fn example_commands_print_what_is_shown() {
 }
 
 #[test]
+fn the_first_commands_of_a_stranger_work() {
+    let folder = std::env::temp_dir().join(format!("headroom-readme-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let text = headroom_testing::text("README.md");
+    let lines = text.lines();
+    let commands: Vec<&str> = lines
+        .filter_map(|line| line.strip_prefix("cargo run -q -- "))
+        .map(|command| command.split('#').next().unwrap().trim())
+        .collect();
+    for command in &commands {
+        let output = Command::new(env!("CARGO_BIN_EXE_headroom"))
+            .args(command.split(' '))
+            .current_dir(&folder)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0), "{command}: {output:?}");
+        let said = String::from_utf8(output.stdout).unwrap();
+        // No answer hides what it assumed.
+        let answers = command.starts_with("estimate");
+        assert!(!answers || said.contains("\nassuming "), "{said}");
+    }
+    assert!(commands.len() > 5, "{commands:?}");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn the_tables_are_the_programs() {
     let fields = format!("\n{}", schema::markdown());
     let tables = [

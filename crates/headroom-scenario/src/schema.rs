@@ -9,6 +9,10 @@ use headroom_base::document::Document;
 pub fn schema() -> Document {
     let mut schema = object()
         .with("$schema", "https://json-schema.org/draft/2020-12/schema")
+        .with(
+            "$id",
+            format!("urn:headroom:scenario:{}", Scenario::VERSION),
+        )
         .with("title", "Headroom scenario");
     *schema.at(["properties", "version"].into_iter()) = Document::new()
         .with("const", Scenario::VERSION)

@@ -199,7 +199,7 @@ pub(super) fn import(args: &Args) -> Result<Answer, Refusal> {
     let note = |key: &String| format!("ignored: {key}: {}", import::effect_of_key(key));
     let left = imported.unused_keys.iter().map(note);
     let notes = imported.notes.iter().cloned().chain(left).collect();
-    Ok(shown(&imported.scenario, notes))
+    Ok(shown(&imported.scenario, what::bounded(notes)))
 }
 
 pub(super) fn link(args: &Args) -> Result<Answer, Refusal> {

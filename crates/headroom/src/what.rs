@@ -89,13 +89,24 @@ pub(super) fn of(words: &[String], args: &Args) -> Result<Given, Refusal> {
     if problems.is_empty() {
         Ok(Given {
             resolved,
-            not_modelled,
-            unread,
-            notes,
+            not_modelled: bounded(not_modelled),
+            unread: bounded(unread),
+            notes: bounded(notes),
         })
     } else {
         Err(problems.into())
     }
+}
+
+/// As many lines as a person reads: a file can have a hundred thousand unknown keys.
+pub(super) fn bounded(mut lines: Vec<String>) -> Vec<String> {
+    const MOST: usize = 40;
+    if lines.len() > MOST {
+        let more = lines.len() - MOST;
+        lines.truncate(MOST);
+        lines.push(format!("and {more} more"));
+    }
+    lines
 }
 
 /// The variant that people mean by a name which several GPUs share, such as `h100`.
