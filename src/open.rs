@@ -77,7 +77,7 @@ fn of_brought(brought: Brought, run: &Scenario) -> Opened {
         let Some(facts) = brought
             .facts
             .as_ref()
-            .filter(|facts| facts.model.is_unsaid())
+            .filter(|facts| facts.model.value().is_none())
         else {
             return Opened::Question(text::asked(Ask::Model.word(), why));
         };

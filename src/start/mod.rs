@@ -190,9 +190,9 @@ mod tests {
              of which 1.00 GiB is free.",
             &Input::Failure,
         );
-        let Input::Unknown(nearest) = classify("lamma 3.1 8b") else {
-            panic!("no model has that name");
-        };
-        assert_eq!(nearest.first().map(|entry| entry.id), Some("llama-3.1-8b"));
+        // Words about a run, also with a slip.
+        check("lamma 3.1 8b", &Input::File);
+        check("8xH100 FSDP llama 3 70b full finetune bf16", &Input::File);
+        assert!(matches!(classify("nothing of the kind"), Input::Unknown(_)));
     }
 }

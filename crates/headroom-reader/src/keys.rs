@@ -119,6 +119,17 @@ impl Keys {
         })
     }
 
+    /// A text that names something: a flag whose value was forgotten says nothing.
+    pub fn name(&self, path: &str) -> Fact<String> {
+        match self.peek(path) {
+            Some(Document::Bool(_)) => {
+                self.ignore(path);
+                Fact::Unsaid
+            }
+            _ => self.text(path),
+        }
+    }
+
     /// `true`, `True`, `yes`, `on`, `1` and their opposites.
     pub fn switch(&self, path: &str) -> Fact<bool> {
         self.fact(path, switch)

@@ -138,7 +138,7 @@ fn read(source: &Source) -> Option<Facts> {
         })
     };
     facts.model = MODELS.iter().fold(Fact::Unsaid, |fact: Fact<String>, key| {
-        fact.or(flags.text(key))
+        fact.or(flags.name(key))
     });
     facts.micro_batch = first(BATCHES);
     facts.sequence = first(LENGTHS);

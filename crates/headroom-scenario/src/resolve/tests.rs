@@ -276,14 +276,14 @@ fn assumptions_are_said_in_one_line_by_source() {
     }
     check(
         "model=Qwen/Qwen2.5-7B",
-        "batch 8 × 1024 tokens, bf16 autocast over fp32 weights, AdamW, no checkpointing (defaults)",
+        "GeForce RTX 4090 as the GPU, batch 8 × 1024 tokens, bf16 autocast over fp32 weights, AdamW, no checkpointing (defaults)",
     );
     check(
         "model=Qwen/Qwen2.5-7B mb=2 optim=sgd",
-        "1024 tokens, bf16 autocast over fp32 weights, no checkpointing (defaults)",
+        "GeForce RTX 4090 as the GPU, 1024 tokens, bf16 autocast over fp32 weights, no checkpointing (defaults)",
     );
     check(
         "model=resnet-50 mb=2 optim=sgd ckpt=none",
-        "bf16 autocast over fp32 weights (defaults)",
+        "GeForce RTX 4090 as the GPU, bf16 autocast over fp32 weights (defaults)",
     );
 }

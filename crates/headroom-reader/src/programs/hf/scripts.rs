@@ -70,7 +70,7 @@ pub fn read(source: &Source, launch: &Launch, flags: &Keys) -> Option<Facts> {
     ]
     .iter()
     .fold(Fact::Unsaid, |fact: Fact<String>, key| {
-        fact.or(keys.text(key))
+        fact.or(keys.name(key))
     });
     facts.task = match (known, task) {
         (Some(known), _) => Fact::default_of(known.task, known.name),
