@@ -6,7 +6,6 @@ use headroom_scenario::{Draft, settings};
 
 use super::fact::{self, Fact};
 use super::facts::Facts;
-use super::names;
 use super::optimizers;
 use super::words::{
     Adapter, Attention, Checkpointing, Compute, DataParallel, Offload, Task, Trained, Weights,
@@ -76,10 +75,10 @@ impl Writer {
     }
 
     fn model(&mut self, facts: &Facts) {
-        let Fact::Known { value, origin } = &facts.model else {
+        let Fact::Known { origin, .. } = &facts.model else {
             return;
         };
-        if let Some(id) = names::named(value).catalogue {
+        if let Some(id) = facts.network() {
             self.set("model.id", id, origin);
         }
     }
@@ -96,11 +95,7 @@ impl Writer {
         else {
             return;
         };
-        let entry = facts
-            .model
-            .value()
-            .and_then(|model| names::named(model).catalogue)
-            .and_then(model);
+        let entry = facts.network().and_then(model);
         let side = ((*height as f64) * (*width as f64)).sqrt().round() as u64;
         // Latents have an eighth of the pixels' side; FLUX's size is that of the pixels.
         let side = match entry {

@@ -1,6 +1,7 @@
 //! `Facts`: what an expert reads from what was brought.
 
 use super::fact::Fact;
+use super::names;
 use super::shape::Shape;
 use super::words::{
     Adapter, Attention, Checkpointing, Compute, Offload, Strategy, Task, Trained, Wanted, Weights,
@@ -121,6 +122,12 @@ impl Facts {
             trainer: Fact::follows(trainer, "its form"),
             ..Self::default()
         }
+    }
+
+    /// The catalogue's entry of its network, by its name or by the sizes that are written out.
+    pub fn network(&self) -> Option<&'static str> {
+        let by_sizes = self.shape.and_then(|shape| shape.catalogue());
+        by_sizes.or_else(|| names::named(self.model.value()?).catalogue)
     }
 
     /// Whether anything about a run was understood.

@@ -4,7 +4,6 @@ use headroom_base::document::Document;
 
 use super::fact::Fact;
 use super::facts::Facts;
-use super::names;
 use super::outcome::{Outcome, asks, outcome};
 use super::words::Checkpointing;
 
@@ -82,10 +81,8 @@ shown_as_word!(
 pub fn json(facts: &Facts) -> Document {
     let mut table = Table::default();
     table.add("model", &facts.model);
-    if let Some(model) = facts.model.value() {
-        let shape = facts.shape.and_then(|shape| shape.catalogue());
-        let catalogue = shape.or_else(|| names::named(model).catalogue);
-        table.facts.push(("catalogue", catalogue.shown()));
+    if facts.model.is_known() {
+        table.facts.push(("catalogue", facts.network().shown()));
     }
     table.add("trainer", &facts.trainer);
     table.add("task", &facts.task);

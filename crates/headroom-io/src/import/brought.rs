@@ -371,7 +371,7 @@ fn of_facts(facts: Facts, over: Draft, is_sentence: bool) -> Brought {
             brought
                 .problems
                 .push(Problem::new("model", model.clone(), reason));
-        } else if named.catalogue.is_none()
+        } else if facts.network().is_none()
             && brought.asks.iter().all(|(ask, _)| *ask != Ask::Model)
         {
             let near = match named.near.as_slice() {
