@@ -118,13 +118,6 @@ impl Writer {
     }
 
     fn machine(&mut self, facts: &Facts) {
-        if let Fact::Known { value, origin } = &facts.gpu {
-            self.set("hardware.gpu", value, origin);
-        } else if let Fact::Known { value, origin } = &facts.card_gib {
-            self.unnamed_card(*value, origin);
-        }
-        self.whole("hardware.gpus", &facts.gpus);
-        self.whole("hardware.nodes", &facts.nodes);
         const TRAINERS: &[(&str, &str)] = &[
             ("transformers", "transformers"),
             ("trl", "trl"),
@@ -139,6 +132,13 @@ impl Writer {
             ("alignment-handbook", "trl"),
             ("open-instruct", "transformers"),
         ];
+        if let Fact::Known { value, origin } = &facts.gpu {
+            self.set("hardware.gpu", value, origin);
+        } else if let Fact::Known { value, origin } = &facts.card_gib {
+            self.unnamed_card(*value, origin);
+        }
+        self.whole("hardware.gpus", &facts.gpus);
+        self.whole("hardware.nodes", &facts.nodes);
         if let Fact::Known { value, origin } = &facts.trainer
             && let Some((_, id)) = TRAINERS.iter().find(|(name, _)| name == value)
         {

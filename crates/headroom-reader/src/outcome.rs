@@ -79,10 +79,8 @@ pub fn asks(facts: &Facts) -> Vec<(Ask, String)> {
             !one
         }
     };
-    if sharded {
-        if let Some(why) = missing(&facts.gpus) {
-            ask(Ask::Gpus, why);
-        }
+    if sharded && let Some(why) = missing(&facts.gpus) {
+        ask(Ask::Gpus, why);
     }
     if let Fact::Unknown(why) = &facts.trained {
         ask(Ask::Trained, why.clone());

@@ -71,3 +71,9 @@ pub struct Program {
     /// What it reads from a source; `None` where that is not its own.
     pub read: fn(&Source) -> Option<Facts>,
 }
+
+/// Whether a path ends in one of these kinds, such as `yaml`.
+pub fn is_kind(path: &str, kinds: &[&str]) -> bool {
+    let kind = path.rsplit_once('.').map(|(_, kind)| kind);
+    kind.is_some_and(|kind| kinds.iter().any(|own| kind.eq_ignore_ascii_case(own)))
+}

@@ -10,7 +10,7 @@ use super::finish;
 use super::flags;
 use super::keys;
 use super::parts;
-use super::program::{Form, Source};
+use super::program::{Form, Source, is_kind};
 use super::programs::{LAST, PROGRAMS};
 use super::sentence;
 
@@ -255,7 +255,7 @@ fn run(file: &File, script: &shell::Script, beside: &dyn Beside) -> Facts {
             return facts;
         }
         let path = &launch.program.text;
-        let own = written.text(path).filter(|_| path.ends_with(".py"));
+        let own = written.text(path).filter(|_| is_kind(path, &["py"]));
         let Some(text) = own else { continue };
         let own = File {
             name: path.clone(),

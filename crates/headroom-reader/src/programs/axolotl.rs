@@ -11,7 +11,7 @@ use crate::fact::Fact;
 use crate::facts::Facts;
 use crate::keys::Keys;
 use crate::parts::DeepSpeed;
-use crate::program::{Form, Program, Source};
+use crate::program::{Form, Program, Source, is_kind};
 use crate::words::{Attention, Checkpointing, DataParallel, Offload, Strategy, Task, Trained};
 use headroom_scripts::Beside;
 
@@ -32,7 +32,7 @@ fn read(source: &Source) -> Option<Facts> {
             let file = launch
                 .arguments
                 .iter()
-                .find(|word| word.text.ends_with(".yml") || word.text.ends_with(".yaml"))?;
+                .find(|word| is_kind(&word.text, &["yaml", "yml"]))?;
             let keys = source
                 .beside
                 .text(&file.text)
@@ -138,8 +138,7 @@ fn task(keys: &Keys) -> Fact<Task> {
             "kto" | "kto_pair" => Task::Kto,
             "orpo" => Task::Orpo,
             "simpo" => Task::Simpo,
-            "grpo" => Task::Grpo,
-            "gdpo" => Task::Grpo,
+            "grpo" | "gdpo" => Task::Grpo,
             _ => return None,
         })
     });

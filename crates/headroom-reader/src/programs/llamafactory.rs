@@ -10,7 +10,7 @@ use crate::documents;
 use crate::fact::Fact;
 use crate::facts::Facts;
 use crate::keys::Keys;
-use crate::program::{Form, Program, Source};
+use crate::program::{Form, Program, Source, is_kind};
 use crate::words::{
     Adapter, Attention, Checkpointing, Compute, DataParallel, Offload, Task, Trained, Weights,
 };
@@ -36,7 +36,7 @@ fn read(source: &Source) -> Option<Facts> {
             let file = launch
                 .arguments
                 .iter()
-                .find(|word| word.text.ends_with(".yaml"));
+                .find(|word| is_kind(&word.text, &["yaml"]));
             let text = file.and_then(|file| source.beside.text(&file.text));
             let keys = text.as_deref().and_then(documents::read);
             let keys = match &keys {
@@ -265,12 +265,6 @@ fn weights(keys: &Keys, facts: &mut Facts) {
 
 /// The form in which its board saves a run.
 fn of_board(keys: &Keys) -> Facts {
-    let mut flat = Keys::default();
-    let copy = |flat: &mut Keys, from: &str, to: &str| {
-        if let Some(value) = keys.get(from) {
-            flat.set(to, value.clone());
-        }
-    };
     const SAME: &[(&str, &str)] = &[
         ("top.model_name", "model_name_or_path"),
         ("top.finetuning_type", "finetuning_type"),
@@ -293,6 +287,12 @@ fn of_board(keys: &Keys) -> Facts {
         ("train.resize_vocab", "resize_vocab"),
         ("train.freeze_trainable_layers", "freeze_trainable_layers"),
     ];
+    let mut flat = Keys::default();
+    let copy = |flat: &mut Keys, from: &str, to: &str| {
+        if let Some(value) = keys.get(from) {
+            flat.set(to, value.clone());
+        }
+    };
     for (from, to) in SAME {
         copy(&mut flat, from, to);
     }

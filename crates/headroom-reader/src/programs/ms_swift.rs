@@ -8,7 +8,7 @@ use crate::documents;
 use crate::fact::Fact;
 use crate::facts::{Ask, Facts};
 use crate::keys::Keys;
-use crate::program::{Form, Program, Source};
+use crate::program::{Form, Program, Source, is_kind};
 use crate::words::{
     Adapter, Attention, Checkpointing, Compute, DataParallel, Offload, Strategy, Task, Trained,
     Weights,
@@ -37,7 +37,7 @@ fn read(source: &Source) -> Option<Facts> {
             let file = launch
                 .arguments
                 .iter()
-                .find(|word| word.text.ends_with(".yaml") || word.text.ends_with(".json"));
+                .find(|word| is_kind(&word.text, &["yaml", "json"]));
             let named = file.filter(|_| !flags.has("model"));
             let document = named
                 .and_then(|file| source.beside.text(&file.text))
@@ -157,20 +157,18 @@ fn of_keys(keys: &Keys, command: &str, beside: &dyn Beside) -> Facts {
     facts.liger = std::mem::take(&mut facts.liger).or_default(false, "ms-swift's use_liger_kernel");
     method(keys, &mut facts);
     // `--deepspeed zero2` is one of its own files.
-    if let Some(name) = keys
-        .text("deepspeed")
-        .value()
-        .filter(|name| !name.contains('.'))
+    let engine = keys.text("deepspeed");
+    let name = engine.value().filter(|name| !name.contains('.'));
+    if let Some(name) = name
+        && let Some(stage) = crate::comments::zero(name)
     {
-        if let Some(stage) = crate::comments::zero(name) {
-            facts.strategy = Fact::read(Strategy::from(stage), "deepspeed");
-            let offload = if name.contains("offload") {
-                Offload::Both
-            } else {
-                Offload::None
-            };
-            facts.offload = Fact::read(offload, "deepspeed");
-        }
+        facts.strategy = Fact::read(Strategy::from(stage), "deepspeed");
+        let offload = if name.contains("offload") {
+            Offload::Both
+        } else {
+            Offload::None
+        };
+        facts.offload = Fact::read(offload, "deepspeed");
     }
     launched::deepspeed(keys, beside, &mut facts);
     launched::fsdp(keys, &mut facts);

@@ -7,6 +7,7 @@ use super::hf::{arguments, precision};
 use super::launched;
 use crate::fact::Fact;
 use crate::facts::Facts;
+use crate::keys::Keys;
 use crate::program::{Form, Program, Source};
 use crate::words::{Checkpointing, Compute, DataParallel, Offload, Task, Trained, Weights};
 
@@ -119,7 +120,7 @@ fn read(source: &Source) -> Option<Facts> {
     };
     spread(&calls, &mut facts);
     if let Some(launch) = launch {
-        launched::apply(launch, &Default::default(), source.beside, &mut facts);
+        launched::apply(launch, &Keys::default(), source.beside, &mut facts);
     } else if facts.strategy.is_unsaid() && !calls.imports("accelerate") {
         facts.strategy = Fact::follows(DataParallel::None.into(), "a script without a launcher");
         facts.gpus = Fact::follows(1, "a script without a launcher");

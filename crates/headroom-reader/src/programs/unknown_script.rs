@@ -6,7 +6,7 @@ use super::hf::precision;
 use super::launched;
 use crate::fact::Fact;
 use crate::facts::Facts;
-use crate::program::{Form, Program, Source};
+use crate::program::{Form, Program, Source, is_kind};
 use crate::words::Checkpointing;
 
 pub const PROGRAM: Program = Program {
@@ -104,7 +104,7 @@ fn read(source: &Source) -> Option<Facts> {
         .any(|part| NAMES.iter().any(|name| part.starts_with(name)))
         || stem.contains("finetun")
         || stem.contains("train");
-    let is_python = program.ends_with(".py") || launch.launcher != Launcher::Program;
+    let is_python = is_kind(&program, &["py"]) || launch.launcher != Launcher::Program;
     let distributed = matches!(
         launch.launcher,
         Launcher::Torchrun | Launcher::Accelerate | Launcher::Deepspeed

@@ -74,6 +74,20 @@ pub fn defaults(facts: &mut Facts) {
 
 /// The length of what one forward sees.
 pub fn sequence(keys: &Keys, facts: &mut Facts) {
+    const LENGTHS: &[&str] = &[
+        "max_length",
+        "max_seq_length",
+        "max_seq_len",
+        "model_max_length",
+        "cutoff_len",
+        "block_size",
+        "seq_length",
+        "max_source_length",
+        "sequence_len",
+        "max_context_length",
+        "context_length",
+        "max_len",
+    ];
     let sampled = matches!(
         facts.task.value(),
         Some(Task::Grpo | Task::Rloo | Task::Ppo)
@@ -97,20 +111,6 @@ pub fn sequence(keys: &Keys, facts: &mut Facts) {
         }
         return;
     }
-    const LENGTHS: &[&str] = &[
-        "max_length",
-        "max_seq_length",
-        "max_seq_len",
-        "model_max_length",
-        "cutoff_len",
-        "block_size",
-        "seq_length",
-        "max_source_length",
-        "sequence_len",
-        "max_context_length",
-        "context_length",
-        "max_len",
-    ];
     let length = LENGTHS.iter().fold(Fact::Unsaid, |fact: Fact<u64>, key| {
         fact.or(keys.whole(key))
     });

@@ -180,10 +180,10 @@ pub fn settle(facts: &mut Facts, program: &'static str) {
     if let Some(weights) = by_name {
         facts.weights = take(&mut facts.weights).or_follows(weights, "the checkpoint's name");
     }
-    let mixed = facts.compute.value().and_then(|compute| match compute {
-        Compute::Bf16 | Compute::Bf16Autocast | Compute::Bf16Fp8 => Some(Weights::Bf16),
-        Compute::Fp16 | Compute::Fp16Autocast => Some(Weights::Fp16),
-        Compute::Fp32 | Compute::Tf32 => Some(Weights::Fp32),
+    let mixed = facts.compute.value().map(|compute| match compute {
+        Compute::Bf16 | Compute::Bf16Autocast | Compute::Bf16Fp8 => Weights::Bf16,
+        Compute::Fp16 | Compute::Fp16Autocast => Weights::Fp16,
+        Compute::Fp32 | Compute::Tf32 => Weights::Fp32,
     });
     if let Some(weights) = mixed {
         facts.weights = take(&mut facts.weights).or_default(weights, program);

@@ -4,7 +4,7 @@ use crate::documents;
 use crate::fact::Fact;
 use crate::facts::Facts;
 use crate::keys::Keys;
-use crate::program::Source;
+use crate::program::{Source, is_kind};
 use crate::programs::launched;
 use crate::words::{Compute, Task, Trained, Weights};
 use headroom_scripts::shell::Launch;
@@ -12,19 +12,6 @@ use headroom_scripts::shell::Launch;
 use super::{adapters, arguments, known, precision, yaml};
 
 pub fn read(source: &Source, launch: &Launch, flags: &Keys) -> Option<Facts> {
-    let program = launch.program.text.as_str();
-    // A script that is at hand is evaluated itself.
-    let own = source
-        .beside
-        .text(program)
-        .is_some_and(|text| !text.is_empty());
-    if own && program.ends_with(".py") && known::find(program, flags).is_none() {
-        return None;
-    }
-    if let Some(facts) = configured(source, launch, flags) {
-        return Some(facts);
-    }
-    let known = known::find(program, flags);
     const OWN: &[&str] = &[
         "per_device_train_batch_size",
         "gradient_accumulation_steps",
@@ -39,8 +26,22 @@ pub fn read(source: &Source, launch: &Launch, flags: &Keys) -> Option<Facts> {
         "logging_steps",
         "save_steps",
     ];
+    let program = launch.program.text.as_str();
+    // A script that is at hand is evaluated itself.
+    let own = source
+        .beside
+        .text(program)
+        .is_some_and(|text| !text.is_empty());
+    if own && is_kind(program, &["py"]) && known::find(program, flags).is_none() {
+        return None;
+    }
+    if let Some(facts) = configured(source, launch, flags) {
+        return Some(facts);
+    }
+    let known = known::find(program, flags);
     let count = OWN.iter().filter(|key| flags.has(key)).count();
-    if known.is_none() && (count < 3 || !names_model(flags)) && !(count >= 5) {
+    let enough = count >= 5 || (count >= 3 && names_model(flags));
+    if known.is_none() && !enough {
         return None;
     }
     let defaulted;
@@ -113,7 +114,7 @@ fn configured(source: &Source, launch: &Launch, flags: &Keys) -> Option<Facts> {
     let given = flags.text("config").or(flags.text("config_file"));
     let file = given.value().cloned().or_else(|| {
         let first = launch.arguments.first()?;
-        let is_yaml = first.text.ends_with(".yaml") || first.text.ends_with(".yml");
+        let is_yaml = is_kind(&first.text, &["yaml", "yml"]);
         is_yaml.then(|| first.text.clone())
     })?;
     let text = source.beside.text(&file)?;

@@ -44,7 +44,6 @@ pub fn apply(calls: &Calls, config: Option<&Value>, wrapped: Option<&Call>, fact
 
 fn of_config(calls: &Calls, config: &Call, facts: &mut Facts) {
     let kind = match last(&config.path) {
-        "LoraConfig" => None,
         "AdaLoraConfig" => Some(Adapter::Adalora),
         "IA3Config" => Some(Adapter::Ia3),
         "OFTConfig" => Some(Adapter::Oft),

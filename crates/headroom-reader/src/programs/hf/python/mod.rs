@@ -25,7 +25,7 @@ pub fn read(source: &Source, module: &Module, launch: Option<&Launch>) -> Option
             &mut facts,
         );
     } else {
-        trainer.alone(&mut facts);
+        trainer::Trainer::alone(&mut facts);
     }
     trainer.settle(&calls, &mut facts);
     Some(facts)

@@ -182,7 +182,7 @@ impl<'a> Trainer<'a> {
             None => match model.task() {
                 Some(task) => Fact::read(task, last(&model.class).to_string()),
                 None if model.class.contains("Causal") || model.class.contains("LMHead") => {
-                    self.causal(calls)
+                    Self::causal(calls)
                 }
                 None => Fact::follows(Task::Sft, "its Trainer"),
             },
@@ -210,19 +210,19 @@ impl<'a> Trainer<'a> {
         arguments::apply(&keys, &mut facts);
         arguments::sequence(&keys, &mut facts);
         facts.samples = keys.whole("num_generations");
-        self.checkpointing(calls, &model, &mut facts);
-        self.frozen(calls, &mut facts);
+        Self::checkpointing(calls, &model, &mut facts);
+        Self::frozen(calls, &mut facts);
         launched::deepspeed(&keys, beside, &mut facts);
         launched::fsdp(&keys, &mut facts);
         if unsloth {
             unsloth_model(calls, &model, &mut facts);
         }
-        self.lengths(calls, &model, &mut facts);
+        Self::lengths(calls, &model, &mut facts);
         facts
     }
 
     /// A language model in `Trainer` is pre-trained where its texts are joined to blocks, else it is fine-tuned.
-    fn causal(&self, calls: &Calls) -> Fact<Task> {
+    fn causal(calls: &Calls) -> Fact<Task> {
         let scratch = calls.any("from_config")
             || calls
                 .all()
@@ -234,7 +234,7 @@ impl<'a> Trainer<'a> {
         }
     }
 
-    fn checkpointing(&self, calls: &Calls, model: &Model, facts: &mut Facts) {
+    fn checkpointing(calls: &Calls, model: &Model, facts: &mut Facts) {
         if facts.checkpointing.value() == Some(&Checkpointing::On) {
             return;
         }
@@ -256,7 +256,7 @@ impl<'a> Trainer<'a> {
             match given.value().map(String::as_str) {
                 Some("unsloth") => {
                     facts.checkpointing =
-                        Fact::read(Checkpointing::On, "use_gradient_checkpointing")
+                        Fact::read(Checkpointing::On, "use_gradient_checkpointing");
                 }
                 Some(_) => {
                     if let Some(on) = keys.switch("use_gradient_checkpointing").value() {
@@ -274,7 +274,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// `param.requires_grad = False` somewhere, without adapters.
-    fn frozen(&self, calls: &Calls, facts: &mut Facts) {
+    fn frozen(calls: &Calls, facts: &mut Facts) {
         if facts.trained.is_known() || facts.adapter.value() != Some(&None) {
             return;
         }
@@ -303,7 +303,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// The length that tokenisation cuts to, where the trainer's own arguments name none.
-    fn lengths(&self, calls: &Calls, model: &Model, facts: &mut Facts) {
+    fn lengths(calls: &Calls, model: &Model, facts: &mut Facts) {
         if !facts.sequence.is_unsaid() {
             return;
         }
@@ -316,8 +316,8 @@ impl<'a> Trainer<'a> {
         let loader = model.keys.whole("max_seq_length");
         // What is generated is no training.
         let trains = |call: &&Call| !last(&call.path).starts_with("generate");
-        let cut = calls.all().rev().filter(trains).map(of);
-        let cut = cut.filter(Fact::is_known).last().unwrap_or_default();
+        let mut cut = calls.all().filter(trains).map(of);
+        let cut = cut.find(Fact::is_known).unwrap_or_default();
         let tokenizer = calls
             .all()
             .rev()
@@ -341,7 +341,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// One `python` process, where no launcher is given: the script's own files may still name an engine.
-    pub fn alone(&self, facts: &mut Facts) {
+    pub fn alone(facts: &mut Facts) {
         if facts.strategy.is_unsaid() {
             facts.strategy =
                 Fact::follows(DataParallel::None.into(), "a script without a launcher");
@@ -352,7 +352,7 @@ impl<'a> Trainer<'a> {
             std::mem::take(&mut facts.offload).or_follows(Offload::None, "nothing offloads");
     }
 
-    fn version(&self, calls: &Calls, package: &str) -> Version {
+    fn version(calls: &Calls, package: &str) -> Version {
         let pins = calls.module.pins.iter().rev();
         let mut own = pins.filter(|(name, _)| name == package);
         let (_, version) = own.next()?;
@@ -405,7 +405,7 @@ impl<'a> Trainer<'a> {
     /// TRL's configurations: since 0.22 they checkpoint, and since 0.19 they compute in bf16.
     fn trl_defaults(&self, calls: &Calls, facts: &mut Facts) {
         use std::mem::take;
-        let pinned = self.version(calls, "trl");
+        let pinned = Self::version(calls, "trl");
         let own = calls.keys(self.call);
         // Arguments that the trainer itself took until 0.12.
         let old = [
