@@ -2,10 +2,12 @@
 
 use leptos::prelude::*;
 
-use headroom_advice::{Allowed, Group, MOVES, Move};
+use std::rc::Rc;
+
+use headroom_advice::{Allowed, Group, Locks, MOVES, Move, Results};
 use headroom_core::estimate::Estimate;
 use headroom_io::export::{self, Change, Target};
-use headroom_scenario::Scenario;
+use headroom_scenario::{Scenario, settings};
 
 /// The page's state of these.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +69,14 @@ impl Keep {
         }),
     ];
 
+    /// The settings that each of these keeps.
+    const SETTINGS: [&'static [&'static str]; Keep::ALL.len()] = [
+        &["data.sequence", "model.dims"],
+        &["training.lora.rank"],
+        &["training.precision"],
+        &["training.lora", "training.quantization"],
+    ];
+
     /// Nothing is locked.
     pub const fn none() -> Self {
         Self([false; Self::ALL.len()])
@@ -120,6 +130,28 @@ impl Limits {
         Self {
             keep,
             program: export::target(program),
+        }
+    }
+
+    /// What plans may change: results only if something is unlocked, and only what some program can run.
+    pub fn locks(self) -> Locks {
+        let most = if self.keep.0.contains(&false) {
+            Results::Changes
+        } else {
+            Results::SameBatch
+        };
+        let kept = Keep::SETTINGS.iter().zip(self.keep.0);
+        let kept = kept.filter(|(_, kept)| *kept);
+        let kept = kept.flat_map(|(paths, _)| paths.iter().filter_map(|path| settings::find(path)));
+        let program = self.program;
+        let accepts = move |run: &Scenario| {
+            let able = |target: &Target| problems(target, run) == 0;
+            program.map_or_else(|| export::targets().iter().any(able), able)
+        };
+        Locks {
+            most,
+            kept: kept.collect(),
+            accepts: Some(Rc::new(accepts)),
         }
     }
 

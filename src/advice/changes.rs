@@ -1,4 +1,4 @@
-//! Changes: the fewest that make the run fit, the largest batches, and every change by itself.
+//! Changes: the largest batches, and every change by itself.
 
 use super::panel::Panel;
 use super::sheet::{Cell, Sheet};
@@ -7,7 +7,7 @@ use crate::text;
 use crate::worker::{JobKind, Work};
 use headroom_advice::{self as strategy, Cost, FOLKLORE, Goal, MICRO_BATCH, Tier};
 use headroom_core::estimate::time::StepTime;
-use headroom_core::estimate::{Fit, Prediction, Unsupported};
+use headroom_core::estimate::{Prediction, Unsupported};
 use headroom_io::export::{self, Target};
 use headroom_scenario::Scenario;
 
@@ -20,19 +20,6 @@ pub const HEAD: &[&str] = &[
     "Quality",
     "Runs in",
 ];
-
-/// The fewest changes that make the run fit.
-pub static LADDER: Panel = Panel {
-    kind: JobKind {
-        id: "ladder",
-        start: |scenario, limits| Once::start(scenario, limits, ladder),
-    },
-    title: text::WHAT_TO_CHANGE,
-    about: text::LADDER_ABOUT,
-    head: HEAD,
-    open: true,
-    sortable: false,
-};
 
 /// Every possible change by itself.
 pub static MOVES: Panel = Panel {
@@ -160,87 +147,8 @@ fn locked(sheet: &mut Sheet, scenario: &Scenario, limits: Limits) {
     }
 }
 
-fn ladder(scenario: &Scenario, limits: Limits) -> Result<Sheet, Unsupported> {
-    let allowed = limits.allowed(scenario);
-    let mut ladder = strategy::ladder(scenario, Goal::default().within(allowed))?;
-    let mut sheet = Sheet::default();
-    if ladder.fits && ladder.steps.is_empty() && ladder.start.fit() == Some(Fit::Probably) {
-        let sure = Goal::with_sure_margin(&ladder.start).within(allowed);
-        ladder = strategy::ladder(scenario, sure)?;
-        sheet.line(if ladder.fits {
-            text::FITS_PROBABLY
-        } else {
-            text::FITS_PROBABLY_AT_BEST
-        });
-    } else {
-        sheet.line(match (ladder.fits, ladder.steps.is_empty()) {
-            (true, true) => text::FITS_AS_IT_IS,
-            (true, false) => text::LADDER,
-            (false, true) => text::NOTHING_HELPS,
-            (false, false) => text::LADDER_FAILS,
-        });
-        if !ladder.fits {
-            locked(&mut sheet, scenario, limits);
-        }
-    }
-    let mut before = ladder.start.device.expected;
-    let mut run = scenario;
-    for step in &ladder.steps {
-        let after = step.estimate.device.expected;
-        let able = match step.id {
-            MICRO_BATCH => programs(&step.scenario),
-            _ => named(
-                export::expressing(run, &step.scenario)
-                    .into_iter()
-                    .map(short)
-                    .collect(),
-            ),
-        };
-        sheet.row(
-            Some(&step.scenario),
-            vec![
-                Cell::Note(step.title.clone(), step.speed.into()),
-                Cell::Change(before, after),
-                Cell::Size(after),
-                seconds(step.time.as_ref()),
-                quality(step.cost, step.quality).into(),
-                able.into(),
-            ],
-        );
-        (before, run) = (after, &step.scenario);
-    }
-    for other in &ladder.alternatives {
-        let titles: Vec<_> = other
-            .ids
-            .iter()
-            .map(|id| title(id, &other.scenario))
-            .collect();
-        let needs = strategy_needs(&other.scenario)?;
-        sheet.row(
-            Some(&other.scenario),
-            vec![
-                Cell::Note(text::instead(&titles.join(" + ")), String::new()),
-                Cell::Change(ladder.start.device.expected, needs),
-                Cell::Size(needs),
-                Cell::Shown(other.time.expected.get(), other.time.expected.to_string()),
-                "".into(),
-                programs(&other.scenario).into(),
-            ],
-        );
-    }
-    Ok(sheet)
-}
-
 fn strategy_needs(scenario: &Scenario) -> Result<headroom_base::units::Bytes, Unsupported> {
     Ok(headroom_core::estimate::estimate(scenario)?.device.expected)
-}
-
-/// A change's title; for a micro-batch, its size.
-fn title(id: &str, scenario: &Scenario) -> String {
-    match strategy::find_move(id) {
-        Some(change) => change.title.into(),
-        None => format!("micro-batch {}", scenario.batch()),
-    }
 }
 
 /// Each move's effect, one at a time.
@@ -414,28 +322,6 @@ mod tests {
             assert_eq!(share::read(link).problems, [], "{link}");
         }
         sheet
-    }
-
-    #[test]
-    fn the_ladder_says_what_to_change_or_that_nothing_must() {
-        let sheet = done(&LADDER, "", |scenario| {
-            scenario.data.micro_batch = 1024;
-            scenario.hardware.memory_mib = NonZero::new(1500);
-        });
-        assert_eq!(sheet.messages, [text::LADDER]);
-        assert!(!sheet.rows.is_empty());
-        let sheet = done(&LADDER, "", |scenario| {
-            scenario.data.micro_batch = 1024;
-            let needed = strategy_needs(scenario).unwrap();
-            scenario.hardware.memory_mib = NonZero::new(needed.get().div_ceil(1 << 20));
-        });
-        assert_eq!(sheet.messages, [text::FITS_PROBABLY]);
-        assert!(!sheet.rows.is_empty());
-        let sheet = done(&LADDER, "", |scenario| scenario.data.micro_batch = 1);
-        assert_eq!(
-            (sheet.messages, sheet.rows),
-            (vec![text::FITS_AS_IT_IS.into()], vec![])
-        );
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod cloud;
 mod cost;
 mod layouts;
 mod panel;
+mod plans;
 mod search;
 mod sheet;
 mod solve;
@@ -14,8 +15,9 @@ mod steps;
 mod table;
 
 pub use cards::GPUS;
-pub use changes::{LADDER, MOVES, TIERS};
+pub use changes::{MOVES, TIERS};
 pub use layouts::LAYOUTS;
+pub use plans::LADDER;
 pub use search::KIND as SEARCH;
 pub use solve::SOLVE;
 pub use steps::{KIND as STEPS, ManySteps};

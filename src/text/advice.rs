@@ -3,16 +3,12 @@
 use headroom_base::units::{Bytes, UnitStyle};
 
 pub const WHAT_TO_CHANGE: &str = "What to change";
-pub const LADDER_ABOUT: &str =
-    "The fewest changes that make it fit, cheapest first, at the same effective batch.";
+pub const PLANS_ABOUT: &str = "Whole runs that fit, at the same effective batch: the fewest changes, the fastest, the most room.";
 pub const FITS_AS_IT_IS: &str = "It fits: nothing needs to change.";
+pub const WHOLE_RUNS: &str =
+    "Each row is a whole run; its changes are in an order in which each helps.";
 pub const FITS_PROBABLY: &str =
     "It probably fits. To make sure even the upper end of the range fits:";
-pub const FITS_PROBABLY_AT_BEST: &str =
-    "It probably fits, but even all of these together do not guarantee it.";
-pub const LADDER: &str = "Apply in order; each step is computed for this run.";
-pub const LADDER_FAILS: &str =
-    "All of these together are not enough: use a larger GPU or a smaller model.";
 pub const NOTHING_HELPS: &str = "No change is enough: use a larger GPU or a smaller model.";
 pub const UNLOCK: &str = "It could fit if more may change: clear a box under “Keep as it is”.";
 pub const SAME_RESULTS: &str = "same";
@@ -74,10 +70,6 @@ pub fn all_of_these(changes: &str) -> String {
 
 pub fn tiers_that_do_not_fit(tiers: &str) -> String {
     format!("Does not fit: {tiers}.")
-}
-
-pub fn instead(changes: &str) -> String {
-    format!("Or instead: {changes}")
 }
 
 /// A relative change: `+12 %`, `−3 %`.

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+use std::rc::Rc;
+
 use headroom_advice::planner::{Edit, Sharding};
 use headroom_advice::{Locks, PlanId, Plans, Results, plan};
 use headroom_core::estimate::{Estimate, Fit, Prediction, allocatable, quick_peak};
@@ -280,9 +282,9 @@ fn what_is_offered_for_a_program_its_export_writes() {
         for id in ["hf", "torchtitan", "deepspeed", "plain"] {
             let target = export::target(id).unwrap();
             let estimate = Estimate::default();
-            let runs = |run: &Scenario| (target.write)(run, &estimate).is_ok();
+            let runs = move |run: &Scenario| (target.write)(run, &estimate).is_ok();
             let locks = Locks {
-                accepts: Some(&runs),
+                accepts: Some(Rc::new(runs.clone())),
                 ..Locks::default()
             };
             for plan in plan(&run, locks).unwrap().plans {

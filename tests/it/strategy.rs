@@ -240,7 +240,7 @@ fn tiers_and_solvers_find_what_trying_every_value_finds() {
     for scenario in scenarios(count()) {
         let mut full = Full::default();
         for tier in tiers(&scenario, Allowed::ALL).unwrap() {
-            let goal = Goal::with_margin(1.0 - tier.tier.target());
+            let goal = tier.tier.goal();
             let start = match &tier.ladder {
                 Some(ladder) => ladder.steps.last().map(|step| step.scenario.clone()),
                 None => Some(scenario.clone()),

@@ -1,6 +1,5 @@
 //! The run on each common size of GPU, on one or several, at the same effective batch.
 
-use super::goal::Goal;
 use super::solve::on;
 use super::tiers::{Tier, Variant, filled};
 use headroom_catalog as catalog;
@@ -66,8 +65,8 @@ pub fn on_cards(scenario: &Scenario, card: &'static Card) -> Result<Vec<OnCards>
         changed.data.micro_batch = samples / replicas;
         changed.training.accumulation = 1;
         let prediction = Prediction::new(changed);
-        let goal = Goal::with_sure_margin(prediction.estimate()?);
-        let variant = filled(&prediction, Tier::Maximum, goal)?;
+        // As `tiers` judges the run on this GPU.
+        let variant = filled(&prediction, Tier::Maximum, Tier::Maximum.goal())?;
         all.push(OnCards {
             card,
             gpus,

@@ -3,7 +3,7 @@
 use super::allowed::Allowed;
 use headroom_base::units::Bytes;
 use headroom_core::estimate::halves::{self, CombinedStep, OptimizerUpdate, Passes};
-use headroom_core::estimate::{Estimate, Unsupported, estimate};
+use headroom_core::estimate::{Estimate, Fit, Unsupported, estimate};
 use headroom_scenario::Scenario;
 
 /// How much of the usable memory must stay free.
@@ -11,6 +11,8 @@ use headroom_scenario::Scenario;
 pub struct Goal {
     /// As a share of usable memory, from 0 to below 1.
     pub margin: f64,
+    /// Whether even the upper end of a run's own range has to fit.
+    pub sure: bool,
     /// The allowed moves.
     pub allowed: Allowed,
 }
@@ -19,6 +21,7 @@ impl Goal {
     pub const fn with_margin(margin: f64) -> Self {
         Self {
             margin,
+            sure: false,
             allowed: Allowed::ALL,
         }
     }
@@ -29,11 +32,10 @@ impl Goal {
         Self { allowed, ..self }
     }
 
-    /// The margin with which even the upper end of this estimate fits.
-    pub fn with_sure_margin(estimate: &Estimate) -> Self {
-        let beyond = estimate.device.high - estimate.device.expected;
-        let margin = |usable: Bytes| beyond.get() as f64 / usable.get().max(1) as f64;
-        Self::with_margin(estimate.usable.map_or(0.0, margin).min(0.99))
+    /// The same goal, met only by runs that fit surely: each is judged by its own range.
+    #[must_use]
+    pub const fn surely(self) -> Self {
+        Self { sure: true, ..self }
     }
 
     /// Whether this run meets the goal; a run that is too much work to simulate does not.
@@ -50,7 +52,12 @@ impl Goal {
         let within = |usable: Bytes| {
             estimate.device.expected + estimate.growth <= usable.scale(1.0 - self.margin)
         };
-        estimate.fits == Some(true) && estimate.usable.is_some_and(within)
+        let enough = match estimate.fit() {
+            Some(Fit::Fits) => true,
+            Some(Fit::Probably) => !self.sure,
+            Some(Fit::ProbablyNot | Fit::No) | None => false,
+        };
+        enough && estimate.usable.is_some_and(within)
     }
 
     /// The most torch can allocate on the GPU of such a run: usable memory without the margin, the context and the

@@ -51,8 +51,9 @@ impl Tier {
         }
     }
 
-    fn goal(self) -> Goal {
-        Goal::with_margin(1.0 - self.target())
+    /// The share that stays free, in a run that fits surely.
+    pub fn goal(self) -> Goal {
+        Goal::with_margin(1.0 - self.target()).surely()
     }
 }
 

@@ -141,6 +141,11 @@ const RULE: Opt = Opt {
     about: "linear, sqrt or none; the default depends on the optimizer",
 };
 
+const AIM: Opt = Opt {
+    name: "goal",
+    value: "G",
+    about: "fits (default), faster, batch (the largest), length (the longest) or cards (the smallest GPUs)",
+};
 const KEEP: Opt = Opt {
     name: "keep",
     value: "SETTING",
@@ -190,7 +195,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "plan",
         words: &["WHAT"],
-        options: &[KEEP, ALLOW, PROGRAM, SET],
+        options: &[AIM, KEEP, ALLOW, PROGRAM, SET],
         about: "what to change: the fewest changes that fit, the fastest run, the one with most room",
         run: strategy::plan,
     },

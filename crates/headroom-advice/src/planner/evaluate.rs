@@ -58,8 +58,8 @@ impl Full {
 
 /// Evaluations of one space.
 #[derive(Debug)]
-pub struct Evaluator<'a> {
-    pub space: Space<'a>,
+pub struct Evaluator {
+    pub space: Space,
     quick: HashMap<Vec<Edit>, Option<Quick>>,
     passes: HashMap<Vec<Edit>, Option<Passes>>,
     updates: HashMap<Vec<Edit>, Option<OptimizerUpdate>>,
@@ -75,8 +75,8 @@ const LEAST_WORK: u64 = 500;
 /// The work of a full estimate, in recorded tensors: several steps, their replay, and times.
 const FULLY: u64 = 6;
 
-impl<'a> Evaluator<'a> {
-    pub fn new(space: Space<'a>) -> Self {
+impl Evaluator {
+    pub fn new(space: Space) -> Self {
         Self {
             space,
             quick: HashMap::new(),
@@ -217,6 +217,7 @@ impl<'a> Evaluator<'a> {
             .space
             .locks
             .accepts
+            .as_ref()
             .is_none_or(|accepts| accepts(&full.scenario));
         accepted.then_some(full)
     }

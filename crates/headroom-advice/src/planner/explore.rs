@@ -143,6 +143,12 @@ impl Exploration {
             && (self.found.first().is_none() || self.fastest.is_some() || self.tries >= TRIES)
     }
 
+    /// The network that saves most of a sample, once all are known.
+    pub fn frugal(&self) -> Option<&Network> {
+        let by = |network: &&Network| (network.whole, network.edits.len());
+        self.networks.iter().min_by_key(by)
+    }
+
     /// Explores a little.
     pub fn step(&mut self, evaluator: &mut Evaluator) {
         if let Some(division) = self.divisions.pop() {

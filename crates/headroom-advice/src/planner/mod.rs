@@ -8,6 +8,7 @@ mod choose;
 mod edit;
 mod evaluate;
 mod explore;
+mod reach;
 mod results;
 mod space;
 mod speech;
@@ -15,7 +16,8 @@ mod steps;
 
 pub use edit::{Axis, Edit, Sharding};
 pub use evaluate::Full;
-pub use results::{Locks, Results};
+pub use reach::{OnCards, Reach, Reached, cards, reach};
+pub use results::{Accepts, Locks, Results};
 pub use speech::{ABOUT, Speed, speed};
 pub use steps::Change;
 
@@ -126,8 +128,8 @@ enum Stage {
 
 /// A planner at work.
 #[derive(Debug)]
-pub struct Planner<'a> {
-    evaluator: Evaluator<'a>,
+pub struct Planner {
+    evaluator: Evaluator,
     found: Plans,
     stage: Stage,
     /// What every run of the present exploration has.
@@ -139,8 +141,8 @@ pub struct Planner<'a> {
 /// Rows of a list that is read at a glance.
 const ROWS: usize = 5;
 
-impl<'a> Planner<'a> {
-    pub fn new(run: &'a Scenario, locks: Locks<'a>) -> Result<Self, Unsupported> {
+impl Planner {
+    pub fn new(run: &Scenario, locks: Locks) -> Result<Self, Unsupported> {
         let prediction = Prediction::new(run.clone());
         let estimate = prediction.estimate()?;
         if estimate.usable.is_none() {
@@ -315,7 +317,7 @@ impl<'a> Planner<'a> {
     /// What these edits do to the results together; smaller micro-batches train the same only if nothing looks at a batch.
     fn results(&self, edits: &[Edit]) -> Results {
         let most = edits.iter().map(Edit::results).max().unwrap_or_default();
-        let run = self.evaluator.space.run;
+        let run = &self.evaluator.space.run;
         let Some(changed) = self.evaluator.space.scenario(edits) else {
             return most;
         };

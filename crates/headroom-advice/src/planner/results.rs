@@ -1,5 +1,7 @@
 //! What a change does to the results of training, and which changes a plan may make.
 
+use std::rc::Rc;
+
 use headroom_scenario::Scenario;
 use headroom_scenario::settings::Setting;
 
@@ -48,37 +50,41 @@ impl Results {
     }
 }
 
+/// Whether a run may be proposed.
+pub type Accepts = Rc<dyn Fn(&Scenario) -> bool>;
+
 /// Which scenarios a plan may propose.
-#[derive(Clone, Copy)]
-pub struct Locks<'a> {
+#[derive(Clone)]
+pub struct Locks {
     /// The most that may happen to the results.
     pub most: Results,
     /// Settings that keep their values.
-    pub kept: &'a [&'static Setting],
+    pub kept: Vec<&'static Setting>,
     /// What else a proposed run has to satisfy, such as that one program can run it.
-    pub accepts: Option<&'a dyn Fn(&Scenario) -> bool>,
+    pub accepts: Option<Accepts>,
 }
 
-impl std::fmt::Debug for Locks<'_> {
+impl std::fmt::Debug for Locks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kept: Vec<&str> = self.kept.iter().map(|setting| setting.path).collect();
         f.debug_struct("Locks")
             .field("most", &self.most)
-            .field("kept", &self.kept.len())
+            .field("kept", &kept)
             .finish_non_exhaustive()
     }
 }
 
-impl Default for Locks<'_> {
+impl Default for Locks {
     fn default() -> Self {
         Self {
             most: Results::SameBatch,
-            kept: &[],
+            kept: Vec::new(),
             accepts: None,
         }
     }
 }
 
-impl Locks<'_> {
+impl Locks {
     /// Whether the kept settings have the same values in both runs.
     pub fn keep(&self, before: &Scenario, after: &Scenario) -> bool {
         let same = |setting: &&Setting| setting.get(before) == setting.get(after);

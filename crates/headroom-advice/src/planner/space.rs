@@ -13,20 +13,20 @@ use headroom_scenario::{
 
 /// A run, the samples that each of its updates sees, and what may change.
 #[derive(Debug)]
-pub struct Space<'a> {
-    pub run: &'a Scenario,
+pub struct Space {
+    pub run: Scenario,
     pub samples: u64,
-    pub locks: Locks<'a>,
+    pub locks: Locks,
     /// Whether an update's samples may be cut in other micro-batches.
     pub cuts: bool,
 }
 
-impl<'a> Space<'a> {
-    pub fn new(run: &'a Scenario, locks: Locks<'a>) -> Self {
+impl Space {
+    pub fn new(run: &Scenario, locks: Locks) -> Self {
         Self {
             samples: run.effective_batch(),
             cuts: locks.most >= Results::SameBatch || !super::differs_when_cut(run),
-            run,
+            run: run.clone(),
             locks,
         }
     }
@@ -59,8 +59,8 @@ impl<'a> Space<'a> {
             || *layout == self.run.parallel && changed.data == self.run.data;
         let allowed = fills
             && changed.check().is_empty()
-            && self.locks.keep(self.run, &changed)
-            && systems::follows(self.run, &changed);
+            && self.locks.keep(&self.run, &changed)
+            && systems::follows(&self.run, &changed);
         allowed.then_some(changed)
     }
 
@@ -82,7 +82,7 @@ impl<'a> Space<'a> {
         let kept = all.iter().enumerate();
         let kept = kept.filter(|(at, _)| at % every == 0 || *at == last);
         // A system's own program may have no way to accumulate.
-        let system = systems::of(self.run).is_some();
+        let system = systems::of(&self.run).is_some();
         let runs = |size: &u64| {
             let edits = super::evaluate::with(layout, Edit::MicroBatch(*size));
             !system || self.scenario(&edits).is_some()
@@ -94,10 +94,10 @@ impl<'a> Space<'a> {
         edits
             .into_iter()
             .filter(|edit| edit.results() <= self.locks.most)
-            .filter(|edit| edit.on(self.run).is_some())
+            .filter(|edit| edit.on(&self.run).is_some())
             .filter(|edit| {
-                let changed = edit.on(self.run);
-                changed.is_none_or(|changed| self.locks.keep(self.run, &changed))
+                let changed = edit.on(&self.run);
+                changed.is_none_or(|changed| self.locks.keep(&self.run, &changed))
             })
             .collect()
     }
@@ -119,7 +119,7 @@ impl<'a> Space<'a> {
         ];
         let usable = |&(how, every): &(Checkpointing, u64)| {
             let plain = matches!(how, Checkpointing::None | Checkpointing::Layers) && every <= 1;
-            plain || own_loss(self.run)
+            plain || own_loss(&self.run)
         };
         let training = &self.run.training;
         let present = (training.checkpointing, training.checkpoint_every);
@@ -174,7 +174,7 @@ impl<'a> Space<'a> {
         };
         let others = all.iter().filter(|optimizer| {
             // An optimizer that a trainer after pre-training does not start.
-            **optimizer != present && (own_loss(self.run) || **optimizer != AdamWOffload)
+            **optimizer != present && (own_loss(&self.run) || **optimizer != AdamWOffload)
         });
         others
             .map(|optimizer| Edit::Optimizer(*optimizer))
@@ -184,7 +184,7 @@ impl<'a> Space<'a> {
                 if let Edit::Optimizer(optimizer) = edit {
                     changed.training.optimizer = *optimizer;
                 }
-                self.locks.keep(self.run, &changed)
+                self.locks.keep(&self.run, &changed)
             })
             .collect()
     }
@@ -192,12 +192,12 @@ impl<'a> Space<'a> {
     /// The optimizer inside backward, if the run may do that.
     pub fn in_backward(&self) -> Option<Edit> {
         let training = &self.run.training;
-        let possible = own_loss(self.run)
+        let possible = own_loss(&self.run)
             && !training.optimizer_in_backward
             && !training.optimizer.consumes_gradients();
         let mut changed = self.run.clone();
         changed.training.optimizer_in_backward = true;
-        (possible && self.locks.keep(self.run, &changed)).then_some(Edit::InBackward(true))
+        (possible && self.locks.keep(&self.run, &changed)).then_some(Edit::InBackward(true))
     }
 
     /// Changes that are worth a try together with every other: they never change results beyond rounding.
@@ -212,7 +212,7 @@ impl<'a> Space<'a> {
         if self.run.training.attention == Attention::Eager {
             all.extend(self.open([Edit::Attention(Attention::Sdpa)]));
         }
-        let liger = language_model(self.run) && has_liger(self.run) && own_loss(self.run);
+        let liger = language_model(&self.run) && has_liger(&self.run) && own_loss(&self.run);
         if liger && self.run.training.kernels != Kernels::Liger {
             all.extend(self.open([Edit::Kernels(Kernels::Liger)]));
         }
@@ -268,8 +268,8 @@ impl<'a> Space<'a> {
         of_training
             .map(Edit::Move)
             .filter(|edit| {
-                let changed = edit.on(self.run);
-                changed.is_some_and(|changed| self.locks.keep(self.run, &changed))
+                let changed = edit.on(&self.run);
+                changed.is_some_and(|changed| self.locks.keep(&self.run, &changed))
             })
             .collect()
     }
@@ -302,7 +302,7 @@ fn powers(of: u32) -> impl Iterator<Item = u32> {
 /// All ways in which the run's GPUs may share the work, by how one copy of the model is divided; of each, the way that shards
 /// most comes first. The run's own is the empty one.
 pub fn layouts(space: &Space) -> Vec<Vec<Vec<Edit>>> {
-    let run = space.run;
+    let run = &space.run;
     if run.hardware.gpus < 2 {
         return vec![vec![Vec::new()]];
     }

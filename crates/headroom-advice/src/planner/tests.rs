@@ -102,7 +102,7 @@ fn what_is_kept_is_kept() {
     for most in [Results::Identical, Results::Rounding, Results::SameBatch] {
         let locks = Locks {
             most,
-            kept: &kept,
+            kept: kept.clone(),
             accepts: None,
         };
         let plans = plan(&run, locks).unwrap();

@@ -1,12 +1,14 @@
 //! The command `plan`: what to change, as whole runs.
 
+use std::rc::Rc;
+
 use super::super::answer::{Answer, Refusal, band};
 use super::super::args::Args;
 use super::super::convert::find_target;
 use super::super::estimate::verdict;
 use super::super::what;
 use super::link;
-use headroom_advice::planner::{self, Full, Plan, Plans, Speed, Unlock};
+use headroom_advice::planner::{self, Full, Plan, Plans, Reach, Reached, Speed, Unlock};
 use headroom_advice::{Locks, Results};
 use headroom_base::document::Document;
 use headroom_base::units::Seconds;
@@ -15,21 +17,83 @@ use headroom_io::export;
 use headroom_scenario::settings::{self, Setting};
 use headroom_scenario::{Problem, Scenario};
 
-/// At most three plans; if nothing fits, what to unlock.
+/// At most three plans; if nothing fits, what to unlock and on which GPUs it runs.
 pub(crate) fn plan(args: &Args) -> Result<Answer, Refusal> {
     let scenario = what::scenario(args)?;
-    let kept = kept(args)?;
     let target = args.option("program").map(find_target).transpose()?;
-    let runs = |run: &Scenario| target.is_none_or(|target| can_run(target, run));
+    let accepts = target
+        .map(|target| -> planner::Accepts { Rc::new(move |run: &Scenario| can_run(target, run)) });
     let locks = Locks {
         most: most(args)?,
-        kept: &kept,
-        accepts: Some(&runs),
+        kept: kept(args)?,
+        accepts,
     };
-    let plans = planner::plan(&scenario, locks)?;
-    let mut answer = Answer::new(text(&plans), &document(&scenario, &plans));
+    let goal = args.option("goal").unwrap_or("fits");
+    let reached = match goal {
+        "batch" => Some(Reach::Batch),
+        "length" => Some(Reach::Length),
+        "fits" | "faster" | "cards" => None,
+        other => {
+            let expected = "fits, faster, batch, length or cards";
+            return Err(Problem::new("--goal", other, expected).into());
+        }
+    };
+    if let Some(what) = reached {
+        return farthest(&scenario, what, &locks);
+    }
+    let mut plans = planner::plan(&scenario, locks.clone())?;
+    if let ("faster", Some(now)) = (goal, plans.now.seconds) {
+        let faster = |plan: &Plan| planner::speed(now, plan.full.seconds) == Speed::Faster;
+        plans.plans.retain(faster);
+        plans
+            .plans
+            .sort_by(|a, b| a.full.seconds.total_cmp(&b.full.seconds));
+    }
+    let cards = if goal == "cards" || !plans.fits() && goal == "fits" {
+        planner::cards(&scenario, &locks)
+    } else {
+        Vec::new()
+    };
+    let mut text = text(&plans, goal);
+    for row in &cards {
+        text.push_str(&format!(
+            "\n{} × {}: {}\n",
+            row.gpus,
+            row.gpu,
+            needs(&row.plan)
+        ));
+        lines(&row.plan, &mut text);
+    }
+    let rows = cards.iter().map(|row| {
+        of_plan(&scenario, &row.plan)
+            .with("gpu", row.gpu)
+            .with("gpus", row.gpus)
+    });
+    let document = document(&scenario, &plans).with("cards", Document::List(rows.collect()));
+    let mut answer = Answer::new(text, &document);
     answer.fits = plans.fits();
     Ok(answer)
+}
+
+/// The largest batch or length over which some plan fits.
+fn farthest(run: &Scenario, what: Reach, locks: &Locks) -> Result<Answer, Refusal> {
+    let found = planner::reach(run, what, locks)?;
+    let Some(Reached { value, plans }) = found else {
+        let text = format!("no {} fits, whatever the plan\n", what.label());
+        let document = Document::new()
+            .with("value", Document::Null)
+            .with("plans", Document::List(Vec::new()));
+        let mut answer = Answer::new(text, &document);
+        answer.fits = false;
+        return Ok(answer);
+    };
+    let text = format!(
+        "largest {}: {value}\n\n{}",
+        what.label(),
+        text(&plans, "fits")
+    );
+    let document = document(run, &plans).with("value", value);
+    Ok(Answer::new(text, &document))
 }
 
 fn can_run(target: &export::Target, run: &Scenario) -> bool {
@@ -68,7 +132,6 @@ fn document(run: &Scenario, plans: &Plans) -> Document {
         .with("now", now)
         .with("plans", Document::List(all.collect()))
         .with("unlock", Document::List(unlock.collect()))
-        .with("cards", Document::List(Vec::new()))
 }
 
 fn of_unlock(run: &Scenario, row: &Unlock) -> Document {
@@ -126,7 +189,7 @@ fn programs(run: &Scenario, plan: &Plan) -> Vec<String> {
     able.map(|target| target.id.into()).collect()
 }
 
-fn text(plans: &Plans) -> String {
+fn text(plans: &Plans, goal: &str) -> String {
     let now = &plans.now;
     let mut text = format!("as it is: {}", verdict(&now.estimate));
     if let Some(seconds) = now.seconds {
@@ -138,7 +201,9 @@ fn text(plans: &Plans) -> String {
         text.push_str(&format!("{}: {}\n", plan.id.label(), summary(plans, plan)));
         lines(plan, &mut text);
     }
-    if !plans.fits() {
+    if !plans.fits() && goal == "faster" {
+        text.push_str("\nnothing is noticeably faster with these results\n");
+    } else if !plans.fits() {
         text.push_str("\nnothing fits without changing what is trained");
         if plans.unlock.is_empty() {
             text.push_str(", and no such change that Headroom knows is enough\n");
@@ -167,13 +232,20 @@ fn lines(plan: &Plan, text: &mut String) {
     ));
 }
 
+/// What a plan needs and how long its step takes.
+fn needs(plan: &Plan) -> String {
+    let needs = verdict(&plan.full.estimate);
+    match seconds(&plan.full) {
+        Some(seconds) => format!("{needs}; a step takes {}", Seconds::new(seconds)),
+        None => needs,
+    }
+}
+
 /// What a plan needs and how long its step takes, compared with the run as it is.
 fn summary(plans: &Plans, plan: &Plan) -> String {
-    let needs = verdict(&plan.full.estimate);
     let Some(after) = seconds(&plan.full) else {
-        return needs;
+        return needs(plan);
     };
-    let shown = Seconds::new(after);
     let compared = plans.now.seconds.map_or(String::new(), |before| {
         match planner::speed(before, after) {
             Speed::Alike => ", about as fast as now".into(),
@@ -181,5 +253,5 @@ fn summary(plans: &Plans, plan: &Plan) -> String {
             Speed::Slower => format!(", {:.2} × as long as now", after / before),
         }
     });
-    format!("{needs}; a step takes {shown}{compared}")
+    format!("{}{compared}", needs(plan))
 }
