@@ -53,7 +53,8 @@ impl Paste {
 
 /// Whether the text can be compared with the current run: an nvidia-smi table alone cannot.
 fn can_be_compared(findings: &Findings) -> bool {
-    findings.failure.is_some() || findings.log.is_some() || findings.summary.is_some()
+    let logged = findings.log.is_some() || findings.printed.is_some();
+    findings.failure.is_some() || logged || findings.summary.is_some()
 }
 
 /// The message for a text that is not diagnosed.

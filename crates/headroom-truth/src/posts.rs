@@ -95,14 +95,14 @@ const fn recorded(cause: Cause) -> &'static str {
 const fn fixes(change: Change) -> &'static [&'static str] {
     match change {
         Change::SmallerBatch => &["batch"],
-        Change::ShorterLength => &["length"],
+        Change::ShorterLength | Change::BoundBoxes => &["length"],
         Change::Checkpointing => &["ckpt"],
         Change::SmallerOptimizer => &["optim"],
         Change::Offload => &["offload"],
         Change::RaiseLimit | Change::SamplerShare => &["fraction"],
         Change::FusedLoss => &["loss"],
         Change::LongestFirst => &["longest"],
-        Change::Detach => &["detach"],
+        Change::Detach | Change::ResetMetrics => &["detach"],
         Change::ExpandableSegments => &["expandable"],
         Change::NoGradient => &["nograd"],
         Change::LoadOnHost => &["mapcpu"],
@@ -115,8 +115,6 @@ const fn fixes(change: Change) -> &'static [&'static str] {
         Change::CheckShapes => &["shape"],
         Change::MetalLimit => &["mps"],
         Change::OtherFramework => &["refuse"],
-        Change::ResetMetrics => &["detach"],
-        Change::BoundBoxes => &["length"],
         Change::NewEvent
         | Change::WholeError
         | Change::BalanceStages

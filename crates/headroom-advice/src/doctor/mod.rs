@@ -10,6 +10,7 @@ mod advice;
 mod calibration;
 mod cause;
 mod drift;
+mod keywords;
 mod memory_lines;
 mod message;
 mod moment;

@@ -195,22 +195,19 @@ fn divisor(a: u64, b: u64) -> u64 {
 
 /// The last "Epoch 3/100", "epoch: 3", "[3/100]".
 fn epoch(text: &str) -> Option<u64> {
-    let ends = ["Epoch", "epoch", "EPOCH"].iter().filter_map(|word| {
-        let found = text.rmatch_indices(word).take(50).find_map(|(at, _)| {
-            let rest = text[at + word.len()..]
-                .trim_start_matches([' ', ':', '=', '"', '\'', '#', '[', '(']);
-            let rest = rest
-                .strip_prefix("train)")
-                .unwrap_or(rest)
-                .trim_start_matches([' ', '[']);
-            rest.starts_with(|c: char| c.is_ascii_digit())
-                .then(|| first_number(rest))
-                .flatten()
-                .map(|epoch| (at, epoch))
-        });
-        found
+    const OPENING: [char; 8] = [' ', ':', '=', '"', '\'', '#', '[', '('];
+    let numbered = |word: &str, at: usize| {
+        let rest = text[at + word.len()..].trim_start_matches(OPENING);
+        let rest = rest.strip_prefix("train)").unwrap_or(rest);
+        let rest = rest.trim_start_matches([' ', '[']);
+        let starts = rest.starts_with(|c: char| c.is_ascii_digit());
+        Some((at, starts.then(|| first_number(rest)).flatten()?))
+    };
+    let last = ["Epoch", "epoch", "EPOCH"].iter().filter_map(|word| {
+        let mut found = text.rmatch_indices(word).take(50);
+        found.find_map(|(at, _)| numbered(word, at))
     });
-    ends.max_by_key(|(at, _)| *at).map(|(_, epoch)| epoch)
+    last.max_by_key(|(at, _)| *at).map(|(_, epoch)| epoch)
 }
 
 #[cfg(test)]

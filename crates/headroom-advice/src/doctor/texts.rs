@@ -100,6 +100,13 @@ fn logits_boxes_attention_and_loading_are_causes() {
         "attn_weights = torch.matmul(q, k.transpose(2, 3))",
     );
     check(Cause::Attention, &[&scores, NEW]);
+    check(
+        Cause::Attention,
+        &[
+            "    scores = (query @ key.transpose(-2, -1)).to(dtype)",
+            "torch.OutOfMemoryError: CUDA out of memory.",
+        ],
+    );
     let loading = frame(
         "deepspeed/runtime/engine.py",
         "_configure_distributed_model",
@@ -143,6 +150,36 @@ fn libraries_that_have_no_memory_are_full_gpus() {
         &[
             "ncclSystemError: System call failed.",
             "Last error: Error while creating shared memory segment /dev/shm/nccl-3Db (size 57)",
+        ],
+    );
+}
+
+#[test]
+fn memory_that_nobody_owns_is_of_others() {
+    let resumed = "CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 11.17 GiB total capacity; 962.69 MiB already allocated; \
+                   17.19 MiB free; 980.00 MiB reserved in total by PyTorch)";
+    let load = frame(
+        "torch/serialization.py",
+        "_cuda_deserialize",
+        "return obj.cuda(device)",
+    );
+    let resume = frame(
+        "main.py",
+        "load_model",
+        "optimizer.load_state_dict(torch.load(path))",
+    );
+    check(Cause::OtherProcess, &[&resume, &load, resumed]);
+    let found = diagnose(
+        &Findings::parse(&[&resume, &load, resumed].join("\n")).unwrap(),
+        None,
+    );
+    assert_eq!(found.ranking[1].cause, Cause::WrongDevice);
+    // Windows lends the host's memory.
+    check(
+        Cause::Capacity,
+        &[
+            "CUDA out of memory. Tried to allocate 10.73 GiB (GPU 0; 8.00 GiB total capacity; 17.20 GiB already allocated; 0 bytes \
+           free; 19.15 GiB reserved in total by PyTorch)",
         ],
     );
 }

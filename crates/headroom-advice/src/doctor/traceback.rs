@@ -81,7 +81,7 @@ fn in_lines<'a>(lines: &[(&'a str, &'a str)], rank: &str) -> Vec<Frame<'a>> {
             let marked = line.trim_start_matches('-').strip_prefix('>');
             match marked {
                 Some(code) => {
-                    last.code = code.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ')
+                    last.code = code.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ');
                 }
                 None if last.code.is_empty() && !line.starts_with(|c: char| c.is_ascii_digit()) => {
                     last.code = line;

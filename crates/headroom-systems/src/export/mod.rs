@@ -179,7 +179,7 @@ impl Launch {
                 &epochs.to_string(),
                 "runtime.max_steps, or data.samples from which the steps of an epoch follow: this program counts steps",
             )),
-            (None, None) | (Some(_), None) => Ok(author),
+            (None | Some(_), None) => Ok(author),
         }
     }
 

@@ -7,6 +7,10 @@ use headroom_core::network::{Cx, ModelError, Net, Output, Sizes};
 use headroom_scenario::Data;
 
 #[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of its configuration"
+)]
 struct Gsa {
     layers: u64,
     hidden: u64,

@@ -27,7 +27,7 @@ pub(super) fn read(
         // A log records the memory outside PyTorch at its start.
         .or_else(|| {
             let boxes = findings.signs.activity() == Some(Activity::Boxes);
-            hidden(failure).filter(|_| findings.log.is_none() && !boxes)
+            hidden(failure, findings).filter(|_| findings.log.is_none() && !boxes)
         })
         .or_else(|| chosen(failure, findings))
 }
@@ -123,11 +123,25 @@ fn listed(failure: &Failure, expected: Option<PredictedUsage>) -> Option<Reading
 }
 
 /// Unaccounted memory: the total minus free memory, this process and the processes listed.
-fn hidden(failure: &Failure) -> Option<Reading> {
+fn hidden(failure: &Failure, findings: &Findings) -> Option<Reading> {
     let (total, free) = (failure.total?, failure.free?);
     let hidden = failure.foreign()? - failure.listed();
     let short = failure.tried.unwrap_or_default() - free;
-    (hidden > total.scale(HIDDEN) && hidden >= short).then(|| {
+    let enough = hidden > total.scale(HIDDEN) && hidden >= short;
+    if enough && findings.signs.activity() == Some(Activity::Checkpoint) {
+        return Some(Reading::new(
+            format!(
+                "{hidden} of the GPU's {total} is not accounted for while a checkpoint is read: other ranks that read it to \
+                 the same GPU, without map_location, or another process."
+            ),
+            &[
+                (Cause::OtherProcess, 0.48),
+                (Cause::WrongDevice, 0.27),
+                (Cause::Checkpoint, 0.2),
+            ],
+        ));
+    }
+    enough.then(|| {
         Reading::new(
             format!(
                 "{hidden} of the GPU's {total} is not accounted for: another process, or libraries of this one."

@@ -129,9 +129,9 @@ fn on_a_round_step(findings: &Findings) -> Option<Reading> {
         return Some(Reading::new(
             format!("Step {step} is a round number, as for evaluations and saves."),
             &[
-                (Cause::Checkpoint, 0.4),
-                (Cause::Evaluation, 0.3),
-                (Cause::Fragmentation, 0.15),
+                (Cause::Checkpoint, 0.46),
+                (Cause::Evaluation, 0.28),
+                (Cause::Fragmentation, 0.14),
             ],
         ));
     }
@@ -141,10 +141,10 @@ fn on_a_round_step(findings: &Findings) -> Option<Reading> {
                 "Step {step} is at or next to a round number, as for scheduled events: an evaluation, a save, another loss."
             ),
             &[
-                (Cause::Schedule, 0.52),
-                (Cause::Evaluation, 0.2),
-                (Cause::Leak, 0.14),
-                (Cause::Outlier, 0.1),
+                (Cause::Schedule, 0.58),
+                (Cause::Evaluation, 0.18),
+                (Cause::Leak, 0.12),
+                (Cause::Outlier, 0.08),
             ],
         )
     })
@@ -194,15 +194,15 @@ pub(super) fn without_numbers(findings: &Findings) -> Reading {
         Some(step) if step >= 1000 => Reading::new(
             format!("{step} steps ran before it: memory grows, or a batch was longer."),
             &[
-                (Cause::Leak, 0.4),
-                (Cause::Outlier, 0.3),
-                (Cause::Fragmentation, 0.15),
+                (Cause::Leak, 0.46),
+                (Cause::Outlier, 0.28),
+                (Cause::Fragmentation, 0.14),
             ],
         ),
         Some(step) if step >= 10 => Reading::new(
             format!("{step} steps ran before it: a typical batch fits."),
             &[
-                (Cause::Outlier, 0.42),
+                (Cause::Outlier, 0.46),
                 (Cause::Leak, 0.25),
                 (Cause::Schedule, 0.15),
             ],
@@ -211,9 +211,9 @@ pub(super) fn without_numbers(findings: &Findings) -> Reading {
             "The request failed in the driver, outside PyTorch's allocator, which would have printed numbers: the GPU was \
              full when a context, a library or a kernel was loaded.",
             &[
-                (Cause::OtherProcess, 0.4),
-                (Cause::WrongDevice, 0.28),
-                (Cause::Capacity, 0.15),
+                (Cause::OtherProcess, 0.48),
+                (Cause::WrongDevice, 0.25),
+                (Cause::Capacity, 0.13),
                 (Cause::Evaluation, 0.08),
             ],
         ),

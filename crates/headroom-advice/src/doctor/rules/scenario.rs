@@ -209,14 +209,14 @@ fn in_excess(step: Option<u64>, expected: PredictedUsage, found: &Recognized) ->
 fn shares_of_the_unexplained(step: Option<u64>) -> &'static [(Cause, f64)] {
     match step {
         Some(0) => &[
-            (Cause::Checkpoint, 0.45),
-            (Cause::Unknown, 0.25),
+            (Cause::Checkpoint, 0.52),
+            (Cause::Unknown, 0.22),
             (Cause::Capacity, 0.2),
         ],
         Some(step) if super::numbers::is_round(step) => &[
-            (Cause::Schedule, 0.42),
-            (Cause::Leak, 0.36),
-            (Cause::Evaluation, 0.15),
+            (Cause::Schedule, 0.55),
+            (Cause::Leak, 0.28),
+            (Cause::Evaluation, 0.12),
         ],
         _ => &[
             (Cause::Leak, 0.7),

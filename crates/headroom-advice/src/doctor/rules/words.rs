@@ -42,6 +42,9 @@ pub(super) fn read(
             ],
         ));
     }
+    if let Some(reading) = spilled(failure, signs) {
+        return Some(reading);
+    }
     // If the text does not give the GPU's size, the largest GPU is an upper bound.
     let largest = || {
         catalog::gpus()
@@ -86,6 +89,25 @@ pub(super) fn read(
     let activity = signs.activity()?;
     let (reason, shares) = of_activity(activity, failure, findings);
     Some(Reading::new(reason, &shares))
+}
+
+/// More is allocated than the GPU has, as Windows allows: it lends the host's memory.
+fn spilled(failure: &Failure, signs: &Signs) -> Option<Reading> {
+    let (allocated, total) = (failure.allocated?, failure.total?);
+    let numbered = failure.source == Source::Allocator && signs.activity().is_none();
+    (numbered && total > Bytes::ZERO && allocated > total).then(|| {
+        Reading::new(
+            format!(
+                "{allocated} is allocated on a GPU of {total}: the driver already lent the host's memory, as Windows does, and \
+                 that is exhausted too."
+            ),
+            &[
+                (Cause::Capacity, 0.6),
+                (Cause::Evaluation, 0.15),
+                (Cause::Outlier, 0.12),
+            ],
+        )
+    })
 }
 
 /// What the program was doing, and the causes that this makes likely.
