@@ -461,3 +461,24 @@ fn every_list_and_every_question_is_answered() {
         "",
     );
 }
+
+#[test]
+fn the_doctor_offers_plans_for_the_run_that_failed_unless_it_fits() {
+    let name = format!("headroom-doctor-{}.txt", std::process::id());
+    let file = std::env::temp_dir().join(name);
+    let text = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 12.27 GiB. GPU 0 has a total capacity of \
+                23.51 GiB of which 11.20 GiB is free.";
+    std::fs::write(&file, text).unwrap();
+    let asked = |scenario: &str| {
+        let output = headroom(&format!("doctor {} --scenario {scenario}", file.display()));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let failing = asked("#v=1&data=1&mb=64");
+    assert!(
+        failing.contains("\nwhat makes this run fit:\n") && failing.contains("fewest changes: "),
+        "{failing}"
+    );
+    let fitting = asked("#v=1&data=1&mb=1");
+    assert!(!fitting.contains("what makes this run fit"), "{fitting}");
+    std::fs::remove_file(&file).unwrap();
+}

@@ -8,12 +8,13 @@ use super::what;
 use headroom_advice::doctor::{
     Diagnosis, Failure, Findings, PredictedUsage, Recognized, Replayed, StageImbalance, diagnose,
 };
+use headroom_advice::planner::{self, Locks, Plan};
 use headroom_base::document::Document;
 use headroom_base::units::Bytes;
 use headroom_core::allocator::Card;
-use headroom_core::estimate::{Prediction, Unsupported};
+use headroom_core::estimate::{Fit, Prediction, Unsupported};
 use headroom_core::graph::RECORDER;
-use headroom_scenario::Problem;
+use headroom_scenario::{Problem, Scenario};
 
 /// Ranks the causes of the failure in a text; without a file it reads standard input.
 pub(super) fn doctor(args: &Args) -> Result<Answer, Refusal> {
@@ -32,6 +33,7 @@ pub(super) fn doctor(args: &Args) -> Result<Answer, Refusal> {
             "an out-of-memory error, nvidia-smi's table, a memory summary or a probe log";
         return Err(Problem::new("FILE", name, expected).into());
     };
+    let mut of_run = Vec::new();
     let expected = match args.option("scenario") {
         None => None,
         Some(scenario) => {
@@ -40,6 +42,7 @@ pub(super) fn doctor(args: &Args) -> Result<Answer, Refusal> {
             let has_stages = prediction.scenario().parallel.pp > 1;
             let ranks = has_stages.then(|| prediction.ranks()).transpose()?;
             let typical = prediction.typical()?;
+            of_run = remedies(prediction.scenario());
             Some(PredictedUsage {
                 replayed: replayed(&findings, &prediction, expected.peak)?,
                 uneven: ranks.and_then(StageImbalance::of),
@@ -50,9 +53,37 @@ pub(super) fn doctor(args: &Args) -> Result<Answer, Refusal> {
         }
     };
     let diagnosis = diagnose(&findings, expected);
-    let json = serde_json::to_string(&diagnosis)
+    let mut json = serde_json::to_value(&diagnosis)
         .map_err(|error| Refusal(vec![format!("the diagnosis cannot be written: {error}")]))?;
-    Ok(Answer::with_json(shown(&diagnosis), format!("{json}\n")))
+    if let Some(fields) = json.as_object_mut() {
+        fields.insert("of_this_run".into(), of_run.clone().into());
+    }
+    let text = shown(&diagnosis, &of_run);
+    Ok(Answer::with_json(text, format!("{json}\n")))
+}
+
+/// The planner's plans for this very run, each with what the GPU then holds; none if it fits as it is.
+fn remedies(scenario: &Scenario) -> Vec<String> {
+    let Ok(plans) = planner::plan(scenario, Locks::default()) else {
+        return Vec::new();
+    };
+    if plans.now.estimate.fit() == Some(Fit::Fits) {
+        return Vec::new();
+    }
+    let whole = |plan: &Plan| {
+        let changes = plan.changes.iter().map(|change| change.text.as_str());
+        let changes: Vec<&str> = changes.collect();
+        format!("{}: {} on the GPU", changes.join(", "), plan.full.device())
+    };
+    let plans_of_it = plans.plans.iter().map(|plan| {
+        let label = plan.id.label();
+        format!("{label}: {}", whole(plan))
+    });
+    let unlocked = plans.unlock.iter().map(|row| {
+        let whole = whole(&row.plan);
+        format!("changing what is trained: {whole}")
+    });
+    plans_of_it.chain(unlocked).collect()
 }
 
 /// The batch of the scenario whose step makes the failed request.
@@ -120,7 +151,7 @@ fn text(name: &str) -> Result<String, Refusal> {
     Ok(String::from_utf8_lossy(&bytes[start..]).into_owned())
 }
 
-fn shown(diagnosis: &Diagnosis) -> String {
+fn shown(diagnosis: &Diagnosis, of_run: &[String]) -> String {
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     let mut text = format!(
         "cause: {} ({} confidence)\n",
@@ -141,9 +172,10 @@ fn shown(diagnosis: &Diagnosis) -> String {
         text += &format!("or: {}\n", others.join(", "));
     }
     for (title, lines) in [
-        ("evidence", &diagnosis.evidence),
-        ("what to change", &diagnosis.advice),
-        ("to be more certain", &diagnosis.checks),
+        ("evidence", &diagnosis.evidence[..]),
+        ("what makes this run fit", of_run),
+        ("what to change", &diagnosis.advice[..]),
+        ("to be more certain", &diagnosis.checks[..]),
     ] {
         if !lines.is_empty() {
             text += &format!("\n{title}:\n");

@@ -173,6 +173,22 @@ fn the_scenario_distinguishes_capacity_from_fragmentation() {
 }
 
 #[test]
+fn a_scenario_that_does_not_fit_explains_an_error_that_says_only_how_large_the_gpu_is() {
+    let text =
+        "CUDA out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total capacity of 8.00 GiB.";
+    let findings = Findings::parse(text).unwrap();
+    let cause = |peak| {
+        let scenario = PredictedUsage {
+            peak: Bytes::mib(peak),
+            ..USAGE
+        };
+        diagnose(&findings, Some(scenario)).cause
+    };
+    assert_eq!(cause(12_000), Cause::Capacity);
+    assert_eq!(cause(3_000), diagnose(&findings, None).cause);
+}
+
+#[test]
 fn context_comes_before_numbers() {
     let full = error(700, 8000, 300, "", 6800, 400);
     check(

@@ -8,15 +8,19 @@ use headroom_base::units::Bytes;
 
 /// The tolerance of a prediction.
 const ROUNDING: f64 = 1.02;
+
 pub(super) fn read(
     failure: &Failure,
     findings: &Findings,
     expected: PredictedUsage,
 ) -> Option<Reading> {
-    let (usable, needed) = (failure.usable()?, failure.needed()?);
     let peak = expected.peak;
-    let others = failure.listed();
     let step = findings.moment.step;
+    let Some((usable, needed)) = failure.usable().zip(failure.needed()) else {
+        let most = failure.usable().or(failure.total)?;
+        return (peak > most).then(|| does_not_fit(failure, step, expected, most));
+    };
+    let others = failure.listed();
     if peak > usable && peak <= usable + others {
         return Some(Reading::new(
             format!(
