@@ -138,13 +138,13 @@ def write(program: bytes, folder: str) -> str:
     held[record] = "".join([*lines, f"{record},,\n"]).encode()
     os.makedirs(folder, exist_ok=True)
     wheel = os.path.join(folder, f"{MODULE}-{package['version']}-py3-none-{tagged}.whl")
-    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for path, content in held.items():
             entry = zipfile.ZipInfo(path)
             mode = 0o755 if "/bin/" in path else 0o644
             entry.external_attr = (0o100000 | mode) << 16
             entry.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(entry, content)
+            archive.writestr(entry, content, compresslevel=9)
     return wheel
 
 

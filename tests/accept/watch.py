@@ -5,10 +5,15 @@ import sys
 import gpu_headroom as headroom
 import lightning.pytorch as pl
 import torch
-from datasets import Dataset
+from datasets import Dataset, load_dataset
 from peft import LoraConfig, get_peft_model
-from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments
-from trl import SFTConfig, SFTTrainer
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer, Trainer, TrainingArguments
+from trl import (
+    DPOConfig, DPOTrainer, GRPOConfig, GRPOTrainer, KTOConfig, KTOTrainer, RewardConfig, RewardTrainer, RLOOConfig, RLOOTrainer, SFTConfig,
+    SFTTrainer,
+)
+from trl.experimental.cpo import CPOConfig, CPOTrainer
+from trl.experimental.orpo import ORPOConfig, ORPOTrainer
 
 FIXTURES, OUT = sys.argv[1:]
 SHORT = {"output_dir": OUT, "max_steps": 2, "per_device_train_batch_size": 2, "use_cpu": True, "report_to": [], "save_strategy": "no"}
@@ -49,6 +54,69 @@ def of_trl():
     return trainer, trainer.train, ["trainer=trl", "mb=2"]
 
 
+def tokenizer():
+    return AutoTokenizer.from_pretrained(f"{FIXTURES}/model")
+
+
+def data(name):
+    return load_dataset("json", data_files=f"{FIXTURES}/data/{name}.jsonl", split="train", cache_dir=f"{OUT}/data")
+
+
+def of_dpo():
+    arguments = DPOConfig(**SHORT, max_length=64, bf16=False)
+    trainer = DPOTrainer(model(), ref_model=model(), args=arguments, train_dataset=data("preference"), processing_class=tokenizer())
+    return trainer, trainer.train, ["trainer=trl", "task=dpo", "mb=2", "reference=copy"]
+
+
+def of_dpo_with_adapters():
+    arguments = DPOConfig(**SHORT, max_length=64, bf16=False)
+    adapters = LoraConfig(r=4, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
+    trainer = DPOTrainer(model(), args=arguments, train_dataset=data("preference"), processing_class=tokenizer(), peft_config=adapters)
+    return trainer, trainer.train, ["task=dpo", "mb=2", "lora_rank=4", "reference=adapters-off"]
+
+
+def of_kto():
+    arguments = KTOConfig(**SHORT, max_length=64, bf16=False)
+    trainer = KTOTrainer(model(), ref_model=model(), args=arguments, train_dataset=data("unpaired"), processing_class=tokenizer())
+    return trainer, trainer.train, ["task=kto", "mb=2", "reference=copy"]
+
+
+def of_orpo():
+    trainer = ORPOTrainer(model(), args=ORPOConfig(**SHORT, max_length=64, bf16=False), train_dataset=data("preference"), processing_class=tokenizer())
+    return trainer, trainer.train, ["task=orpo", "mb=2", "task_head=logits"]
+
+
+def of_simpo():
+    arguments = CPOConfig(**SHORT, max_length=64, bf16=False, loss_type="simpo", cpo_alpha=0.0)
+    trainer = CPOTrainer(model(), args=arguments, train_dataset=data("preference"), processing_class=tokenizer())
+    return trainer, trainer.train, ["task=simpo", "mb=2"]
+
+
+def of_reward():
+    scored = AutoModelForSequenceClassification.from_pretrained(f"{FIXTURES}/model", num_labels=1, dtype=torch.float32)
+    trainer = RewardTrainer(scored, args=RewardConfig(**SHORT, max_length=64, bf16=False), train_dataset=data("preference"), processing_class=tokenizer())
+    return trainer, trainer.train, ["task=reward", "mb=2"]
+
+
+SAMPLED = {"num_generations": 2, "max_completion_length": 8, "bf16": False}
+
+
+def by_length(completions, **_):
+    return [float(len(completion)) for completion in completions]
+
+
+def of_grpo():
+    arguments = GRPOConfig(**SHORT, **SAMPLED, beta=0.0)
+    trainer = GRPOTrainer(model(), by_length, args=arguments, train_dataset=data("prompts"), processing_class=tokenizer())
+    return trainer, trainer.train, ["task=grpo", "mb=2", "generations=2", "completion=8"]
+
+
+def of_rloo():
+    arguments = RLOOConfig(**SHORT, **SAMPLED)
+    trainer = RLOOTrainer(model(), by_length, args=arguments, train_dataset=data("prompts"), processing_class=tokenizer())
+    return trainer, trainer.train, ["task=rloo", "mb=2", "generations=2"]
+
+
 class Module(pl.LightningModule):
     def __init__(self):
         super().__init__()
@@ -70,7 +138,8 @@ def of_lightning():
     return trainer, lambda: trainer.fit(Module(), loader), ["trainer=lightning", "mb=2", "seq=32", "accum=2", "precision=amp-bf16"]
 
 
-for make in (of_transformers, of_transformers_with_adapters, with_frozen_layers, of_trl, of_lightning):
+TRL = (of_trl, of_dpo, of_dpo_with_adapters, of_kto, of_orpo, of_simpo, of_reward, of_grpo, of_rloo)
+for make in (of_transformers, of_transformers_with_adapters, with_frozen_layers, *TRL, of_lightning):
     trainer, train, expected = make()
     said = []
     callback = headroom.check(trainer, say=said.append)

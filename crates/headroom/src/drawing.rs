@@ -89,7 +89,7 @@ impl Memory {
         let mut legend = String::new();
         let (mut sum, mut drawn, mut column) = (Bytes::ZERO, 0, 0);
         for (what, bytes) in &self.parts {
-            sum = sum + *bytes;
+            sum += *bytes;
             let style = style(what);
             let cells = cell(sum).saturating_sub(drawn);
             drawn += cells;

@@ -23,24 +23,29 @@ class Estimate(dict[str, Any]):
     @property
     def fits(self) -> Optional[bool]:
         """None where the GPU's memory is not known."""
-        return self["fits"]
+        found: Optional[bool] = self["fits"]
+        return found
 
     @property
     def allocated(self) -> Band:
-        return self["allocated"]
+        found: Band = self["allocated"]
+        return found
 
     @property
     def reserved(self) -> Band:
-        return self["reserved"]
+        found: Band = self["reserved"]
+        return found
 
     @property
     def device(self) -> Band:
         """As nvidia-smi shows it."""
-        return self["device"]
+        found: Band = self["device"]
+        return found
 
     @property
     def usable(self) -> Optional[int]:
-        return self["usable"]
+        found: Optional[int] = self["usable"]
+        return found
 
     @property
     def verdict(self) -> str:
@@ -76,7 +81,8 @@ class Fit(dict[str, Any]):
 
     @property
     def micro_batch(self) -> Optional[int]:
-        return self["micro_batch"]
+        found: Optional[int] = self["micro_batch"]
+        return found
 
     @property
     def estimate(self) -> Estimate:
@@ -105,7 +111,10 @@ def bar(answer: Estimate) -> str:
     """The GPU's memory as a picture, as wide as it or as what is needed."""
     needed, usable = answer.device["expected"], answer.usable or answer.device["expected"]
     whole = max(needed, usable, 1)
-    percent = lambda size: f"{100 * size / whole:.3f}%"
+
+    def percent(size: int) -> str:
+        return f"{100 * size / whole:.3f}%"
+
     drawn, start = [], 0
     for name, size in answer.parts().items():
         about = f"<title>{name.replace('-', ' ')}: {gib(size)}</title>"

@@ -97,7 +97,7 @@ def _asked(command: str, what: What, settings: Mapping[str, Any]) -> dict[str, A
 
 
 def _link(what: What, settings: Mapping[str, Any]) -> str:
-    return _asked("link", what, settings)["link"]
+    return str(_asked("link", what, settings)["link"])
 
 
 def _is_file(word: str) -> bool:

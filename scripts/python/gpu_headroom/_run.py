@@ -48,7 +48,7 @@ class Plan:
     def link(self) -> str:
         """The scenario as a link's fragment, which the page opens."""
         answer, _ = ask("link", "-", *changes(self.settings), text=json.dumps(self.scenario))
-        return answer["link"]
+        return str(answer["link"])
 
 
 def plan(run: Run, own: Mapping[str, Any]) -> Plan:
@@ -187,7 +187,7 @@ def machine(gpus: int) -> dict[str, Any]:
     local = int(os.environ.get("LOCAL_WORLD_SIZE", gpus) or gpus)
     if gpus > local > 0:
         found["hardware.nodes"] = gpus // local
-    import torch
+    import torch  # type: ignore[import-not-found, unused-ignore]
 
     if torch.cuda.is_available():
         about = torch.cuda.get_device_properties(torch.cuda.current_device())
@@ -222,4 +222,4 @@ def listed(name: str, total: int) -> str:
     if best == 0:
         return "-".join(wanted)
     near = [gpu for gpu in gpus if alike(gpu) == best]
-    return min(near, key=lambda gpu: abs((gpu["usable"] or 0) - total))["id"]
+    return str(min(near, key=lambda gpu: abs((gpu["usable"] or 0) - total))["id"])

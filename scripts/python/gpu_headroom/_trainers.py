@@ -157,7 +157,10 @@ def _read_transformers(trainer: Any, inputs: Any) -> Run:
         raise Refused(f"the head of {type(model).__name__} is not modelled. {UNKNOWN_MODEL}")
     if args.n_gpu > 1:
         raise Refused("torch.nn.DataParallel is not modelled: start a process for each GPU with torchrun")
-    value = lambda name: _trl.plain(args, name)
+
+    def value(name: str) -> Any:
+        return _trl.plain(args, name)
+
     said = {name: value(name) for name in ARGUMENTS if value(name) is not None}
     if value("eval_strategy") not in (None, "no"):
         said["per_device_eval_batch_size"] = value("per_device_eval_batch_size")
@@ -194,7 +197,10 @@ def _layout(trainer: Any, world: int) -> tuple[dict[str, Any], dict[str, Any]]:
     accelerator = trainer.accelerator
     state = accelerator.state
     fields = _degrees(getattr(accelerator, "parallelism_config", None) or getattr(state, "parallelism_config", None))
-    plugin = lambda name: getattr(state, name, None)
+
+    def plugin(name: str) -> Any:
+        return getattr(state, name, None)
+
     if plugin("megatron_lm_plugin") is not None:
         raise Refused("Megatron-LM through accelerate is not modelled")
     dynamo = plugin("dynamo_plugin")
@@ -240,8 +246,11 @@ def _degrees(config: Any) -> dict[str, Any]:
     """accelerate's ParallelismConfig."""
     if config is None:
         return {}
-    size = lambda name: int(getattr(config, f"{name}_size", 1) or 1)
-    found = {f"parallel.{name}": size(name) for name in ("tp", "cp") if size(name) > 1}
+
+    def size(name: str) -> int:
+        return int(getattr(config, f"{name}_size", 1) or 1)
+
+    found: dict[str, Any] = {f"parallel.{name}": size(name) for name in ("tp", "cp") if size(name) > 1}
     if size("sp") > 1:
         raise Refused("sequence parallelism through accelerate (sp_size) is not modelled")
     if size("dp_replicate") > 1 and size("dp_shard") > 1:
