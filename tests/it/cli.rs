@@ -62,6 +62,10 @@ fn bad_input_ends_with_2_and_names_the_field_the_value_and_what_was_expected() {
         "WHAT is `gpt2-smal`; expected a preset, a model, a file or -; did you mean gpt2-small?\n",
     );
     refuses(
+        "estimate --model nope",
+        "WHAT is `nope`; expected a preset, a model, a file or -; `headroom presets` and `headroom catalog models` list them\n",
+    );
+    refuses(
         "estimate gpt2-small --sett mb=1",
         "option is `--sett`; expected a known option; did you mean --set?\n",
     );

@@ -8,6 +8,8 @@ pub(super) fn plain(text: &str, unit: &str) -> Option<String> {
     let number = without_groups(number)?;
     let factor = factor(suffix.trim(), unit)?;
     let value = number.parse::<f64>().ok()? * factor;
+    // Settings in MiB are whole: 24 GB are 22888 of them.
+    let value = if unit == "MiB" { value.floor() } else { value };
     value.is_finite().then(|| value.to_string())
 }
 
@@ -88,6 +90,8 @@ mod tests {
             assert_eq!(plain(text, unit).as_deref(), expected, "{text} in {unit}");
         }
         check("4k", "tokens", Some("4096"));
+        check("24GB", "MiB", Some("22888"));
+        check("24 GiB", "MiB", Some("24576"));
         check("4K tokens", "tokens", Some("4096"));
         check("128k", "tokens", Some("131072"));
         check("4k", "steps", Some("4000"));

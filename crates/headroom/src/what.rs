@@ -53,6 +53,7 @@ pub(super) fn of(words: &[String], args: &Args) -> Result<Given, Refusal> {
         unread,
         mut notes,
         refused,
+        facts,
         ..
     } = brought::load(words)?;
     if let Some(why) = refused {
@@ -74,7 +75,8 @@ pub(super) fn of(words: &[String], args: &Args) -> Result<Given, Refusal> {
         problems.extend(set.err());
     }
     if problems.is_empty() && !asks.is_empty() {
-        if let Some(problem) = misspelt(words, &asks) {
+        let is_named = facts.is_some_and(|facts| facts.model.value().is_some());
+        if let Some(problem) = misspelt(words, &asks, is_named) {
             return Err(problem.into());
         }
         return Err(Refusal(asks.iter().map(question).collect()));
@@ -117,8 +119,8 @@ fn usual_gpu(setting: &Setting, name: &str) -> Option<&'static str> {
     sentence::read(name).gpu.value().copied()
 }
 
-/// One word that is nearly a preset's or a model's name.
-fn misspelt(words: &[String], asks: &[(Ask, String)]) -> Option<Problem> {
+/// One word that is nearly a preset's or a model's name, or no name at all.
+fn misspelt(words: &[String], asks: &[(Ask, String)], is_named: bool) -> Option<Problem> {
     let [word] = words else {
         return None;
     };
@@ -129,7 +131,8 @@ fn misspelt(words: &[String], asks: &[(Ask, String)]) -> Option<Problem> {
     let presets = presets::all().iter().map(|preset| preset.id);
     let problem = Problem::unknown_name(NameKind::Run, "WHAT", word, presets);
     let has_near = matches!(&problem, Problem::UnknownName { near, .. } if !near.is_empty());
-    has_near.then_some(problem)
+    // Of a name that is known as one the question says more.
+    (has_near || !is_named).then_some(problem)
 }
 
 /// A question, with the option that answers it.
