@@ -352,7 +352,7 @@ fn fewer_gpus_are_full_sooner() {
         let scenario = variants.scenario(changes).unwrap();
         estimate(&scenario).unwrap().full_in_epoch
     };
-    let [one, two, four] = ["gpus=1", "", "gpus=4"].map(|changes| full(changes));
+    let [one, two, four] = ["gpus=1", "", "gpus=4"].map(full);
     let (one, two) = (one.unwrap(), two.unwrap());
     assert!(one.abs_diff(two / 2) <= 2, "{one} {two}");
     assert_eq!(four, None, "beyond the run's epochs");
