@@ -274,7 +274,16 @@ impl Planner {
         }
         plans.push(self.plan(PlanId::Fastest, fastest));
         plans.extend(roomy.map(|roomy| self.plan(PlanId::Room, &roomy)));
-        self.found.plans = plans;
+        // Edits that help only together are one step, so that another plan may take as few.
+        let better = |plan: &Plan, other: &Plan| {
+            other.full.device() < plan.full.device()
+                && other.full.seconds < plan.full.seconds
+                && other.changes.len() <= plan.changes.len()
+        };
+        let kept = plans
+            .iter()
+            .filter(|plan| !plans.iter().any(|other| better(plan, other)));
+        self.found.plans = kept.cloned().collect();
     }
 
     /// Every single edit that is open to the run, those that are known to help first.
