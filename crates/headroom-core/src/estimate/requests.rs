@@ -162,6 +162,10 @@ mod tests {
         assert!(first.allocated > found.start && first.allocated < found.peak);
         assert_eq!(found.nearest(Bytes::gib(3.0), found.start), None);
         let weights = 4 * run.parameters;
-        assert!(found.weights.get() >= weights && found.weights.get() < weights * 21 / 20);
+        let held = found.weights.get();
+        assert!(
+            held >= weights && held < weights * 21 / 20,
+            "{held} of {weights}"
+        );
     }
 }

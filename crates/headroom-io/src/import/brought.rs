@@ -248,7 +248,7 @@ fn is_scenario(document: &Document) -> bool {
                 .any(|(section, _)| *section == key)
     };
     let ours = entries.iter().filter(|entry| is_ours(&entry.key)).count();
-    if document.get("version").is_some() && ours * 2 > entries.len() {
+    if document.get("version").is_some() && ours * 2 >= entries.len() {
         return true;
     }
     let leaves = Keys::new(document.clone()).unused();
