@@ -72,7 +72,6 @@ fn altered_files_of_every_program_are_read_or_refused() {
 
 #[test]
 fn words_of_any_kind_are_read_or_refused() {
-    let mut dice = Dice::new(43);
     const WORDS: &[&str] = &[
         "llama",
         "3",
@@ -101,6 +100,7 @@ fn words_of_any_kind_are_read_or_refused() {
         "how many",
         "?",
     ];
+    let mut dice = Dice::new(43);
     for _ in 0..2000 {
         let words: Vec<&str> = (0..dice.below(12)).map(|_| dice.one_of(WORDS)).collect();
         let _ = import::words(&words.join(" "), &Alone);

@@ -73,10 +73,14 @@ impl StepRequests {
         found.start = Bytes::new(count(false, 0));
         expansion.setup(|event| {
             let storage = trace.storages.get(event.storage as usize);
-            if !event.is_free
-                && storage.is_some_and(|storage| storage.category == Category::Parameters)
-            {
-                found.weights += Bytes::new(event.bytes);
+            let bytes = Bytes::new(event.bytes);
+            match storage.map(|storage| storage.category) {
+                // A head's own weight goes where it is tied to the embeddings.
+                Some(Category::Parameters) if event.is_free => {
+                    found.weights = found.weights - bytes;
+                }
+                Some(Category::Parameters) => found.weights += bytes,
+                _ => {}
             }
         });
         expansion.events(begins, ends, |event| {
