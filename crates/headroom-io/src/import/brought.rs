@@ -1,5 +1,7 @@
 //! The one door: whatever a person brings, as a draft with origins, and what is assumed, asked and not modelled.
 
+use std::collections::BTreeSet;
+
 use headroom_base::document::{Document, json, toml, yaml};
 use headroom_catalog as catalog;
 use headroom_core::estimate;
@@ -327,7 +329,7 @@ fn merged(exact: Imported, facts: Facts) -> Brought {
         "parallel.offload",
         "model.id",
     ];
-    let facts_unread = facts.unread.clone();
+    let facts_unread: BTreeSet<String> = facts.unread.iter().cloned().collect();
     let mut brought = of_facts(facts, Draft::of_format(Scenario::VERSION), false);
     for setting in settings::all() {
         let Some((value, origin @ Origin::File { .. })) = exact.draft.get(setting) else {
@@ -342,7 +344,7 @@ fn merged(exact: Imported, facts: Facts) -> Brought {
     brought.problems.extend(exact.problems);
     brought.notes.extend(exact.notes);
     // A key that one of the two understood is no longer open.
-    let open = |key: &&String| facts_unread.is_empty() || facts_unread.contains(key);
+    let open = |key: &&String| facts_unread.is_empty() || facts_unread.contains(*key);
     let left: Vec<String> = exact.unused_keys.iter().filter(open).cloned().collect();
     brought.unread.clear();
     brought.leave(&left);
