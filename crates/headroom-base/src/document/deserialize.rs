@@ -1,5 +1,6 @@
 //! Documents from every format that serde reads.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::{
@@ -83,14 +84,14 @@ impl<'de> Visitor<'de> for AnyValue {
         while let Some(key) = entries.next_key()? {
             let key = text(key)?;
             let value = entries.next_value_seed(self)?;
-            if self.lenient {
-                map.retain(|entry: &Entry| entry.key != key);
-            }
             map.push(Entry {
                 key,
                 value,
                 comment: "",
             });
+        }
+        if self.lenient {
+            keep_last(&mut map);
         }
         match duplicate(&map) {
             Some(key) => Err(A::Error::custom(format_args!("duplicate key `{key}`"))),
@@ -118,6 +119,17 @@ fn text<E: Error>(key: Document) -> Result<String, E> {
             Err(E::custom("expected a key that is text"))
         }
     }
+}
+
+/// The last of equal keys counts.
+fn keep_last(map: &mut Vec<Entry>) {
+    let keys = map.iter().enumerate();
+    let last: BTreeMap<String, usize> = keys.map(|(at, entry)| (entry.key.clone(), at)).collect();
+    let mut at = 0;
+    map.retain(|entry| {
+        at += 1;
+        last.get(&entry.key) == Some(&(at - 1))
+    });
 }
 
 fn duplicate(map: &[Entry]) -> Option<&str> {
