@@ -2,8 +2,6 @@
 
 use leptos::prelude::*;
 
-use std::rc::Rc;
-
 use headroom_advice::{Allowed, Group, Locks, MOVES, Move, Results};
 use headroom_core::estimate::Estimate;
 use headroom_io::export::{self, Change, Target};
@@ -133,7 +131,7 @@ impl Limits {
         }
     }
 
-    /// What plans may change: results only if something is unlocked, and only what some program can run.
+    /// What plans may change: results only if something is unlocked.
     pub fn locks(self) -> Locks {
         let most = if self.keep.0.contains(&false) {
             Results::Changes
@@ -143,15 +141,11 @@ impl Limits {
         let kept = Keep::SETTINGS.iter().zip(self.keep.0);
         let kept = kept.filter(|(_, kept)| *kept);
         let kept = kept.flat_map(|(paths, _)| paths.iter().filter_map(|path| settings::find(path)));
-        let program = self.program;
-        let accepts = move |run: &Scenario| {
-            let able = |target: &Target| problems(target, run) == 0;
-            program.map_or_else(|| export::targets().iter().any(able), able)
-        };
         Locks {
             most,
             kept: kept.collect(),
-            accepts: Some(Rc::new(accepts)),
+            // Asking a program about every run that is tried takes half a minute: each plan lists the programs that can run it.
+            accepts: None,
         }
     }
 
