@@ -1,6 +1,5 @@
 //! Importers for other tools' files. Input is untrusted: problems are values and sizes are bounded.
 
-mod arithmetic;
 mod brought;
 pub mod config;
 pub mod deepspeed;
@@ -10,7 +9,6 @@ pub mod lightning;
 pub mod litgpt;
 mod pattern;
 pub mod recorded;
-pub mod shell;
 pub mod snapshot;
 pub mod take;
 pub mod timeline;

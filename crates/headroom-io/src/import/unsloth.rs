@@ -5,6 +5,7 @@ use super::take::KeyReader;
 use super::tools;
 use headroom_base::document::Document;
 use headroom_catalog as catalog;
+use headroom_reader::optimizers;
 use headroom_scenario::{Scenario, Task};
 
 /// Whether the document is such a file.
@@ -36,7 +37,7 @@ pub fn read(document: &Document) -> Imported {
     ] {
         reader.set(field, value);
     }
-    match reader.text("training.optim").map(tools::optimizer) {
+    match reader.text("training.optim").map(optimizers::setting) {
         Some(Some(known)) => reader.set("training.optimizer", known),
         Some(None) => reader.mark_unused("training.optim"),
         None => {}

@@ -4,8 +4,9 @@ mod flags;
 mod programs;
 mod yaml;
 
-use headroom_io::import::{Imported, Plugin, allocator, shell};
+use headroom_io::import::{Imported, Plugin, allocator};
 use headroom_scenario::{Problem, Scenario, presets, settings};
+use headroom_scripts::{Alone, shell};
 use programs::PROGRAMS;
 
 pub(super) const READERS: Plugin = Plugin {
@@ -16,7 +17,8 @@ pub(super) const READERS: Plugin = Plugin {
 
 /// The run that a shell script starts, if it calls one of the systems' programs; of several calls, the first.
 fn script(text: &str) -> Option<Imported> {
-    let commands = shell::commands(text);
+    let script = shell::evaluate(text, &Alone);
+    let commands: Vec<Words> = script.commands.iter().map(Words::of).collect();
     let called = |words: &Vec<String>| {
         let found = |script: &str| words.iter().position(|word| word.ends_with(script));
         PROGRAMS.iter().find_map(|program| {
@@ -38,6 +40,31 @@ fn script(text: &str) -> Option<Imported> {
     allocator(&mut run.imported, &command.environment);
     flags::read(&mut run, program, after.get(1..).unwrap_or_default());
     Some(run.imported)
+}
+
+/// A command's words and environment; what only running it would show, such as `$(nproc)`, is left out.
+struct Words {
+    words: Vec<String>,
+    environment: Vec<(String, String)>,
+}
+
+impl Words {
+    fn of(command: &shell::Command) -> Self {
+        let known = |word: &&shell::Word| word.unknown.is_none();
+        let variables = command.environment.iter();
+        let variables = variables.filter(|(_, word)| known(word));
+        Self {
+            words: command
+                .words
+                .iter()
+                .filter(known)
+                .map(|word| word.text.clone())
+                .collect(),
+            environment: variables
+                .map(|(name, word)| (name.clone(), word.text.clone()))
+                .collect(),
+        }
+    }
 }
 
 /// A system's scenario while its command is read.

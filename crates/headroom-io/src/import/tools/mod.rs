@@ -13,6 +13,7 @@ mod words;
 use super::Imported;
 use super::take::KeyReader;
 use headroom_base::document::Document;
+use headroom_reader::optimizers;
 use headroom_scenario::Scenario;
 pub(super) use parts::every_linear;
 pub(super) use task::patched;
@@ -21,7 +22,6 @@ use keys::{ADAPTERS, COPIES, PRECISION, SWITCHES, WITHOUT_EFFECT};
 use layout::layout;
 use parts::{attention, checkpointing, four_bits, lengths, liger, loss_type, model};
 use task::objective;
-pub(super) use words::optimizer;
 use words::precision;
 
 /// Whether the document is a file of one of these tools.
@@ -115,7 +115,7 @@ pub fn read(document: &Document, run: &Scenario) -> Imported {
     for key in ["optim", "optimizer"] {
         let named = reader
             .text(key)
-            .map(|name| (optimizer(name), name.ends_with("_layerwise")));
+            .map(|name| (optimizers::setting(name), name.ends_with("_layerwise")));
         match named {
             Some((Some(known), by_layer)) => {
                 reader.set("training.optimizer", known);

@@ -1,49 +1,8 @@
-//! These tools' names of optimizers and number formats.
+//! These tools' names of number formats.
 
 use super::keys::PRECISION;
 use headroom_base::document::Document;
 use headroom_scenario::Precision;
-
-/// The optimizer with this name in transformers.
-pub fn optimizer(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "adamw_torch" => "adamw",
-        "adamw_torch_fused" => "adamw-fused",
-        "sgd" => "sgd",
-        "adafactor" => "adafactor-hf",
-        "adagrad" => "adagrad",
-        "rmsprop" => "rmsprop",
-        "adamw_bnb_8bit" | "adamw_8bit" => "adamw-8bit",
-        "paged_adamw_32bit" | "paged_adamw" => "adamw-paged",
-        "paged_adamw_8bit" => "adamw-paged-8bit",
-        "adamw_torch_8bit" => "adamw-8bit-ao",
-        "adamw_torch_4bit" => "adamw-4bit-ao",
-        "ademamix" => "ademamix",
-        "ademamix_8bit" => "ademamix-8bit",
-        "paged_ademamix_32bit" => "ademamix-paged",
-        "paged_ademamix_8bit" => "ademamix-paged-8bit",
-        "lion_32bit" => "lion-bnb",
-        "lion_8bit" => "lion-8bit",
-        "paged_lion_32bit" => "lion-paged",
-        "paged_lion_8bit" => "lion-paged-8bit",
-        "rmsprop_bnb" | "rmsprop_bnb_32bit" => "rmsprop-bnb",
-        "rmsprop_bnb_8bit" => "rmsprop-8bit",
-        "schedule_free_adamw" => "schedule-free",
-        "schedule_free_radam" => "schedule-free-radam",
-        "schedule_free_sgd" => "schedule-free-sgd",
-        "stable_adamw" => "stable-adamw",
-        "grokadamw" => "grokadamw",
-        "adamw_anyprecision" => "adamw-anyprecision",
-        // Layerwise: the same, stepped in backward.
-        "galore_adamw" | "galore_adamw_layerwise" => "galore",
-        "galore_adamw_8bit" | "galore_adamw_8bit_layerwise" => "galore-8bit",
-        "galore_adafactor" | "galore_adafactor_layerwise" => "galore-adafactor",
-        "apollo_adamw" | "apollo_adamw_layerwise" => "apollo-128",
-        "lomo" => "lomo",
-        "adalomo" => "adalomo",
-        _ => return None,
-    })
-}
 
 /// Autocast and the format of the weights, from several keys.
 pub(super) fn precision(document: &Document, has_adapters: bool) -> Option<Precision> {
