@@ -47,10 +47,7 @@ fn without_comments(text: &str) -> String {
         plain.push_str(comment.map_or(line, |(at, _)| line.get(..at).unwrap_or_default()));
         plain.push('\n');
     }
-    let mut closed = String::with_capacity(plain.len());
-    for part in plain.split_inclusive([',']) {
-        closed.push_str(part);
-    }
+    let mut closed = plain;
     for (from, to) in [(",\n}", "\n}"), (", }", "}"), (",}", "}"), (",]", "]")] {
         closed = closed.replace(from, to);
     }

@@ -50,6 +50,18 @@ impl Keys {
         self
     }
 
+    /// Takes what another place says, such as flags over a file: what it leaves unknown is unknown here.
+    pub fn overlay(&mut self, over: &Self) {
+        if let Document::Map(entries) = &over.tree {
+            for entry in entries {
+                self.set(&entry.key, entry.value.clone());
+            }
+        }
+        for (path, why) in &over.unknown {
+            self.set_unknown(path, why.clone());
+        }
+    }
+
     pub fn tree(&self) -> &Document {
         &self.tree
     }

@@ -54,11 +54,7 @@ fn read(source: &Source) -> Option<Facts> {
                     continue;
                 };
                 let keys = with_underscores(&keys);
-                for key in keys.below("") {
-                    if let Some(value) = keys.peek(&key) {
-                        all.set(&key, value.clone());
-                    }
-                }
+                all.overlay(&keys);
             }
             recognises(&all).then(|| of(&all))
         }

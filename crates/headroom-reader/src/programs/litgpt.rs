@@ -44,11 +44,7 @@ fn read(source: &Source) -> Option<Facts> {
                 .and_then(|path| source.beside.text(path))
                 .and_then(|text| crate::documents::read(&text));
             let mut keys = config.unwrap_or_default();
-            for key in flags.below("") {
-                if let Some(value) = flags.peek(&key) {
-                    keys.set(&key, value.clone());
-                }
-            }
+            keys.overlay(flags);
             // `litgpt finetune_lora CHECKPOINT --data …`
             let place = words().nth(1).filter(|word| !word.starts_with('-'));
             if let Some(place) = place.filter(|_| !keys.has("checkpoint_dir")) {

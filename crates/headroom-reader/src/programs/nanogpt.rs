@@ -110,11 +110,7 @@ fn read(source: &Source) -> Option<Facts> {
                     }
                 }
             }
-            for key in flags.below("") {
-                if let Some(value) = flags.peek(&key) {
-                    keys.set(&key, value.clone());
-                }
-            }
+            keys.overlay(flags);
             Some(of(&keys, Some(launch), ""))
         }
         Form::Document(_) => None,

@@ -48,11 +48,7 @@ fn read(source: &Source) -> Option<Facts> {
                 .and_then(documents::read);
             let known = read.is_some();
             let mut keys = read.unwrap_or_default();
-            for key in flags.below("") {
-                if let Some(value) = flags.peek(&key) {
-                    keys.set(&key, value.clone());
-                }
-            }
+            keys.overlay(flags);
             let count = match (&launch.gpus, recipe.ends_with("single_device")) {
                 (_, true) => Some(1),
                 (Count::Known(count), false) => Some(*count),

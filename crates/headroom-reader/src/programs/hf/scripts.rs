@@ -119,11 +119,7 @@ fn configured(source: &Source, launch: &Launch, flags: &Keys) -> Option<Facts> {
     })?;
     let text = source.beside.text(&file)?;
     let mut keys = documents::read(&text)?;
-    for key in flags.below("") {
-        if let Some(value) = flags.peek(&key) {
-            keys.set(&key, value.clone());
-        }
-    }
+    keys.overlay(flags);
     let mut facts = yaml::read(&keys, source.beside)?;
     if let Some(task) = task(&launch.program.text, &keys) {
         facts.task = Fact::follows(task, format!("the name of {}", launch.program.text));

@@ -5,6 +5,8 @@
 mod data;
 mod scripts;
 
+use std::collections::BTreeMap;
+
 use headroom_base::document::Document;
 use headroom_scripts::Beside;
 
@@ -144,35 +146,26 @@ fn with_file(flags: &Keys, beside: &dyn Beside) -> Keys {
     else {
         return flags.clone();
     };
-    for key in flags.below("") {
-        match flags.text(&key) {
-            Fact::Unknown(why) => keys.set_unknown(&key, why),
-            _ => {
-                if let Some(value) = flags.get(&key) {
-                    keys.set(&key, value.clone());
-                }
-            }
-        }
-    }
+    keys.overlay(flags);
     keys
 }
 
+/// Sections only order the settings.
 fn flat(keys: &Keys) -> Keys {
-    let mut all = Keys::default();
     let Document::Map(entries) = keys.tree() else {
-        return all;
+        return Keys::default();
     };
+    let mut all = BTreeMap::new();
     for entry in entries {
-        match &entry.value {
-            Document::Map(inner) => {
-                for entry in inner {
-                    all.set(&entry.key.replace('.', "_"), entry.value.clone());
-                }
-            }
-            value => all.set(&entry.key.replace('.', "_"), value.clone()),
+        let inner = match &entry.value {
+            Document::Map(inner) => inner.as_slice(),
+            _ => std::slice::from_ref(entry),
+        };
+        for entry in inner {
+            all.insert(entry.key.replace('.', "_"), entry.value.clone());
         }
     }
-    all
+    Keys::new(all.into_iter().collect())
 }
 
 fn facts(source: &Source, keys: &Keys, script: Script) -> Facts {
