@@ -9,7 +9,7 @@ use headroom_scenario::{Scenario, presets, settings};
 use headroom_testing::slow;
 
 /// Architectures without a block that could be checkpointed.
-const NO_BLOCKS: [&str; 6] = ["e3-pocket", "gat", "gcn", "lstm", "mpnet", "vgg"];
+const NO_BLOCKS: [&str; 5] = ["gat", "gcn", "lstm", "mpnet", "vgg"];
 
 /// Architectures whose blocks hold nothing that a selective policy names: every projection has a bias (`addmm`, where the
 /// policies list `mm`), and attention is written out operation by operation.

@@ -211,7 +211,7 @@ fn a_program_runs_the_moves_that_its_files_can_express() {
     );
     check(
         &["rna-3e-ffi"],
-        "drop-outputs no-cache zero-to-none sdpa amp-fp16 no-dropout fewer-edges half-irreps",
+        "drop-outputs no-cache zero-to-none sdpa checkpointing amp-fp16 no-dropout fewer-edges half-irreps",
     );
     check(
         &["prs-med"],
