@@ -19,6 +19,7 @@ mod check;
 mod choices;
 mod draft;
 mod irreps;
+mod pictures;
 mod problem;
 mod quantity;
 #[cfg(any(test, feature = "testing"))]

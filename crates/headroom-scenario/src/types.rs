@@ -11,7 +11,7 @@ use super::{
     Distribution, Kernels, LossKernel, LowPrecision, Offload, Optimizer, Parallelism, PolicyType,
     Precision, Quantization, Schedule, Toggle, Trainer, Wrap,
 };
-use headroom_catalog::{self as catalog, ModelEntry, Os};
+use headroom_catalog::{self as catalog, ModelCategory, ModelEntry, Os};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
@@ -90,6 +90,15 @@ pub struct Data {
     pub packing: bool,
     /// Samples that one optimizer step should see.
     pub global_batch: Option<NonZero<u64>>,
+    /// Pictures in a sample, of models that read pictures in texts.
+    pub images: u64,
+    /// Pixels; zero for the size the model was trained at.
+    pub image_height: u64,
+    pub image_width: u64,
+    /// Heights and widths where they differ, such as `448x672`; repeated for all pictures.
+    pub image_sizes: Vec<String>,
+    /// Tiles of a picture; zero where the processor decides.
+    pub image_tiles: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -317,6 +326,16 @@ impl Model {
     }
 }
 
+impl Model {
+    /// Whether samples are texts with pictures in them, of any number and size.
+    pub fn reads_pictures(&self) -> bool {
+        let listed = catalog::model(&self.id).filter(|_| self.network.is_none());
+        listed.is_some_and(|entry| {
+            entry.category == ModelCategory::VisionLanguage && entry.graph.is_empty()
+        })
+    }
+}
+
 impl Scenario {
     /// The version of the format: of files and of links.
     pub const VERSION: u32 = 1;
@@ -384,6 +403,11 @@ impl Default for Data {
             batch_max: 0,
             packing: false,
             global_batch: None,
+            images: 1,
+            image_height: 0,
+            image_width: 0,
+            image_sizes: Vec::new(),
+            image_tiles: 0,
         }
     }
 }

@@ -3,6 +3,7 @@
 mod adapters;
 mod auxiliary;
 pub mod catalog;
+mod classes;
 mod diagnoses;
 mod distributed;
 mod extra;
@@ -53,6 +54,9 @@ pub fn run_record(record: &Value) -> Result<headroom_core::training::Run, String
     if is_measured(record) {
         return measured::run(&read(record)?);
     }
+    if classes::is_record(record) {
+        return classes::run(&read(record)?);
+    }
     let simulated::Record { knobs, dims, .. } = simulated_record(record)?;
     simulated::run(&knobs, &dims)
 }
@@ -89,6 +93,8 @@ fn row(record: &Result<Value, String>, metric: Metric) -> Row {
     let group = record["group"].as_str().unwrap_or("none");
     let row = if is_measured(record) {
         read(record).map(|record| measured::row(&record, id))
+    } else if classes::is_record(record) {
+        read(record).map(|record| classes::row(&record, id, metric))
     } else if is_steps(record) {
         read(record).map(|record| steps::row(&record, id, metric))
     } else if is_speed(record) {

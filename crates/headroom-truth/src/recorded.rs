@@ -6,6 +6,7 @@ use std::rc::Rc;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::classes;
 use super::knobs::{Dims, Knobs};
 use super::metric::{Figure, Metric, figure};
 use super::record::{Numbers, parse, read};
@@ -59,7 +60,8 @@ fn predict(record: &Value, metric: Metric, model: &Rc<Graph>) -> Result<Figure, 
 #[derive(Deserialize)]
 struct Settings {
     b: u64,
-    s: u64,
+    /// A length, or a list of the sizes that the model's file gives its batch.
+    s: Value,
     precision: String,
     optim: String,
 }
@@ -69,15 +71,28 @@ pub fn run_recorded(record: &Value, model: Rc<Graph>) -> Result<step::Run, Strin
     let run: Settings = read(record)?;
     let knobs = Knobs {
         mb: Some(run.b),
-        seq: Some(run.s),
+        seq: Some(length(&run.s)?),
         precision: run.precision,
         optim: run.optim,
         ..Knobs::default()
     };
-    let (data, training) = simulated::settings(&knobs, &Dims::default())?;
+    let (data, mut training) = simulated::settings(&knobs, &Dims::default())?;
+    if classes::is_record(record) {
+        training = classes::training(&read(record)?)?;
+    }
     let net = graph::net(model);
     net.supports(&data, &training)
         .map_err(|error| error.to_string())?;
     let plan = step::RunPlan::first_steps(3);
     Ok(step::run(&*net, &data, &training, Machine::default(), plan))
+}
+
+/// A recording knows a batch and a length.
+fn length(size: &Value) -> Result<u64, String> {
+    let unknown = || format!("recordings have no dimensions for the sizes {size} of a batch");
+    match size.as_array().map(Vec::as_slice) {
+        Some([only]) => only.as_u64(),
+        _ => size.as_u64(),
+    }
+    .ok_or_else(unknown)
 }

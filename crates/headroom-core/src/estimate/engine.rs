@@ -37,6 +37,11 @@ impl<'a> Engine<'a> {
         })
     }
 
+    /// The network by itself, for runs on another machine.
+    pub(crate) fn into_net(self) -> Box<dyn Net> {
+        self.net
+    }
+
     /// The network, for questions that need no run.
     pub(crate) fn net(&self) -> &dyn Net {
         &*self.net

@@ -15,6 +15,7 @@ use super::{
     Category, Estimate, Part, StepRequests, StepSequence, Unsupported, batch_sizes,
     category_timeline, estimate, names,
 };
+use crate::nets::Net;
 use crate::parallel::MODULE_HOOKS;
 use crate::step::{Detail, Run};
 use headroom_base::mesh::Rank;
@@ -97,6 +98,11 @@ impl Prediction {
             model: self.model,
             rank: Rank::default(),
         }
+    }
+
+    /// The scenario's network, refused if it does not run at these sizes: for runs on another machine.
+    pub fn network(&self) -> Result<Box<dyn Net>, Unsupported> {
+        Ok(Engine::of(&self.case())?.into_net())
     }
 
     /// The case that decides whether the run fits: with the largest batches, if samples vary.

@@ -12,6 +12,7 @@ pub(super) fn check(case: &Case, problems: &mut Problems) {
     model(case, problems);
     recomputed(case, problems);
     lengths(case, problems);
+    pictures(case, problems);
     at_once(case, problems);
     compiled(case, problems);
     adapters(case, problems);
@@ -36,6 +37,13 @@ fn recomputed(case: &Case, problems: &mut Problems) {
         _ => return,
     };
     problems.warn("training.checkpointing", expected);
+}
+
+fn pictures(case: &Case, problems: &mut Problems) {
+    let reads = case.scenario.model.reads_pictures();
+    if case.scenario.data.unread_image_size().is_some() && reads {
+        problems.refuse("data.image_sizes", "a height and a width, such as 448x672");
+    }
 }
 
 fn model(case: &Case, problems: &mut Problems) {

@@ -113,7 +113,9 @@ impl Setting {
             )
         };
         let in_task = self.path.strip_prefix("task.");
-        in_task.is_none_or(|field| task::applies(field, scenario))
+        let of_pictures = self.path.starts_with("data.image");
+        let seen = !of_pictures || scenario.model.reads_pictures();
+        seen && in_task.is_none_or(|field| task::applies(field, scenario))
             && self.parent.and_then(find).is_none_or(on)
     }
 }
@@ -187,6 +189,7 @@ mod data;
 mod hardware;
 mod model;
 mod parallel;
+mod pictures;
 mod runtime;
 mod stack;
 mod task;
@@ -198,6 +201,7 @@ const TABLES: &[&[Setting]] = &[
     model::SETTINGS,
     task::SETTINGS,
     data::SETTINGS,
+    pictures::SETTINGS,
     training::SETTINGS,
     parallel::SETTINGS,
     stack::SETTINGS,
