@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 
+use headroom_advice::planner::Accepts;
 use headroom_advice::{Allowed, Group, Locks, MOVES, Move, Results};
 use headroom_core::estimate::Estimate;
 use headroom_io::export::{self, Change, Target};
@@ -144,8 +145,14 @@ impl Limits {
         Locks {
             most,
             kept: kept.collect(),
-            // Asking a program about every run that is tried takes half a minute: each plan lists the programs that can run it.
-            accepts: None,
+            accepts: Some(match self.program {
+                Some(target) => Accepts::strictly(move |run| problems(target, run) == 0),
+                None => Accepts::mostly(|run| {
+                    let mut targets = export::targets().iter();
+                    targets.any(|target| problems(target, run) == 0)
+                }),
+            }),
+            ..Locks::default()
         }
     }
 

@@ -5,7 +5,7 @@ use super::sheet::{Cell, Sheet};
 use crate::preferences::Limits;
 use crate::text;
 use crate::worker::{JobKind, Work};
-use headroom_advice::{self as strategy, Cost, FOLKLORE, Goal, MICRO_BATCH, Tier};
+use headroom_advice::{self as strategy, Cost, FOLKLORE, Goal, Tier};
 use headroom_core::estimate::time::StepTime;
 use headroom_core::estimate::{Prediction, Unsupported};
 use headroom_io::export::{self, Target};
@@ -230,11 +230,10 @@ impl Work for Moves {
 fn tiers(scenario: &Scenario, limits: Limits) -> Result<Sheet, Unsupported> {
     let mut sheet = Sheet::default();
     let start = strategy_needs(scenario)?;
-    let all = strategy::tiers(scenario, limits.allowed(scenario))?;
+    let all = strategy::tiers(scenario, &limits.locks())?;
     let changes = |variant: &strategy::Variant| -> Vec<String> {
-        let steps = variant.ladder.iter().flat_map(|ladder| &ladder.steps);
-        let steps = steps.filter(|step| step.id != MICRO_BATCH);
-        steps.map(|step| step.title.clone()).collect()
+        let changes = variant.plan.iter().flat_map(|plan| &plan.changes);
+        changes.map(|change| change.text.clone()).collect()
     };
     let fitting = all.iter().filter(|variant| variant.scenario.is_some());
     let shared = super::sheet::shared(&fitting.map(changes).collect::<Vec<_>>());
@@ -266,12 +265,7 @@ fn tiers(scenario: &Scenario, limits: Limits) -> Result<Sheet, Unsupported> {
             name(variant.tier),
             text::batch(&run.batch().to_string())
         );
-        let cost = variant
-            .ladder
-            .iter()
-            .flat_map(|ladder| &ladder.steps)
-            .map(|step| step.cost)
-            .max();
+        let results = variant.plan.as_ref().map(|plan| plan.results);
         sheet.row(
             (!same).then_some(run),
             vec![
@@ -279,7 +273,7 @@ fn tiers(scenario: &Scenario, limits: Limits) -> Result<Sheet, Unsupported> {
                 Cell::Change(start, variant.estimate.device.expected),
                 Cell::Size(variant.estimate.device.expected),
                 seconds(variant.time.as_ref()),
-                quality(cost.unwrap_or(Cost::Free), "").into(),
+                results.unwrap_or_default().label().into(),
                 programs(run).into(),
             ],
         );

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
-use std::rc::Rc;
-
-use headroom_advice::planner::{Edit, Sharding};
+use headroom_advice::planner::{Accepts, Edit, Sharding};
 use headroom_advice::{Locks, PlanId, Plans, Results, plan};
 use headroom_core::estimate::{Estimate, Fit, Prediction, allocatable, quick_peak};
 use headroom_io::export;
@@ -296,7 +294,7 @@ fn what_is_offered_for_a_program_its_export_writes() {
             let estimate = Estimate::default();
             let runs = move |run: &Scenario| (target.write)(run, &estimate).is_ok();
             let locks = Locks {
-                accepts: Some(Rc::new(runs.clone())),
+                accepts: Some(Accepts::strictly(runs.clone())),
                 ..Locks::default()
             };
             for plan in plan(&run, locks).unwrap().plans {

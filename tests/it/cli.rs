@@ -96,16 +96,12 @@ fn bad_input_ends_with_2_and_names_the_field_the_value_and_what_was_expected() {
         "colour is ``; expected a known field",
     );
     refuses(
-        "ladder gpt2-small --margin much",
+        "plan gpt2-small --margin much",
         "--margin is `much`; expected percent from 0 to 95\n",
     );
     refuses(
         "solve gpt2-small --for peaks",
         "--for is `peaks`; expected gpu, gpus, checkpointing,",
-    );
-    refuses(
-        "search gpt2-small --cost love",
-        "--cost is `love`; expected free, time or results\n",
     );
     refuses(
         "accumulate gpt2-small --rule cubic",
@@ -136,7 +132,7 @@ fn help_is_there_for_every_command() {
     prints("--help", "Does this training run fit");
     prints("help", "Does this training run fit");
     prints("--version", "headroom 0.");
-    let commands = "estimate plan fit ladder moves tiers solve search accumulate gpus time export import check link open truth \
+    let commands = "estimate plan fit moves tiers solve layout accumulate gpus time export import check link open truth \
                     calibrate doctor probe presets catalog schema completions man";
     for name in commands.split(' ') {
         let explained = headroom(&format!("help {name}"));
@@ -438,9 +434,8 @@ fn every_list_and_every_question_is_answered() {
             "plan TIGHT --keep optim --program plain",
             "as it is: needs ",
         ),
-        ("ladder TIGHT --margin 10", "as it is: needs "),
-        ("ladder TIGHT --json", "{\n  \"device\": {"),
-        ("tiers TIGHT", "safe        up to 70 %: micro-batch "),
+        ("plan TIGHT --margin 10", "as it is: needs "),
+        ("tiers TIGHT", "safe to maximum, up to 98 %: micro-batch "),
         (
             "solve TIGHT --for data.sequence --multiple 64",
             "largest data.sequence ",
@@ -448,10 +443,6 @@ fn every_list_and_every_question_is_answered() {
         ("solve TIGHT --for gpu --set mb=2", "smallest GPU "),
         ("time TIGHT", "a step takes "),
         ("accumulate TIGHT --batch 100 --rate 3e-4", ""),
-        (
-            "search TIGHT --cost free --set mb=4 --json",
-            "{\n  \"best\": {",
-        ),
     ] {
         prints(
             &arguments.replace("TIGHT", "gpt2-small --set mb=64"),

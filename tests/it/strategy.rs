@@ -1,12 +1,10 @@
-//! Ladder, tiers, solvers and search against trying everything, on small scenarios made up at random.
+//! Tiers and solvers against trying everything, on small scenarios made up at random.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
-use headroom_advice::{
-    Allowed, Cost, Found, Goal, Group, MOVES, Move, Search, Slope, SolveFor, ladder, solve, tiers,
-};
+use headroom_advice::{Goal, Locks, MOVES, Slope, SolveFor, solve, tiers};
 use headroom_base::units::Bytes;
-use headroom_core::estimate::halves::{self, CombinedStep, OptimizerUpdate, Passes};
+use headroom_core::estimate::halves;
 use headroom_core::estimate::{Estimate, estimate};
 use headroom_scenario::{Scenario, settings};
 use headroom_testing::Dice;
@@ -94,46 +92,6 @@ fn with_batch(scenario: &Scenario, micro_batch: u64) -> Scenario {
     changed
 }
 
-/// Peaks and times, each half of a step estimated once.
-#[derive(Default)]
-struct Quick {
-    passes: Vec<(Scenario, Passes)>,
-    turns: Vec<(Scenario, OptimizerUpdate)>,
-    wholes: Vec<(Scenario, CombinedStep)>,
-}
-
-impl Quick {
-    fn whole(&mut self, scenario: &Scenario) -> CombinedStep {
-        if !halves::separable(scenario) {
-            return known(&mut self.wholes, scenario.clone(), |scenario| {
-                halves::unsplit(scenario).unwrap()
-            });
-        }
-        let passes = |scenario: &Scenario| halves::passes(scenario).unwrap();
-        let passes = known(&mut self.passes, halves::passes_key(scenario), passes);
-        let mut turn = |key| {
-            known(&mut self.turns, key, |scenario| {
-                halves::update(scenario).unwrap()
-            })
-        };
-        let bare = turn(halves::stateless_update_key(scenario));
-        halves::combine(&passes, &turn(halves::update_key(scenario)), &bare)
-    }
-}
-
-fn known<T: Copy>(
-    all: &mut Vec<(Scenario, T)>,
-    key: Scenario,
-    compute: impl FnOnce(&Scenario) -> T,
-) -> T {
-    if let Some((_, found)) = all.iter().rev().find(|(known, _)| *known == key) {
-        return *found;
-    }
-    let value = compute(&key);
-    all.push((key, value));
-    value
-}
-
 /// How many scenarios are tried: what `HEADROOM_CASES` says, or all in an optimised build and a few in a slow one.
 fn count() -> usize {
     let asked = std::env::var("HEADROOM_CASES").ok();
@@ -145,26 +103,6 @@ fn count() -> usize {
 fn scenarios(count: usize) -> impl Iterator<Item = Scenario> {
     let mut dice = Dice::new(2024);
     std::iter::repeat_with(move || small(&mut dice)).take(count)
-}
-
-/// Every set of moves up to this cost, of each group at most one, that can be taken together; each with its changed run.
-fn sets(start: &Scenario, most: Cost) -> Vec<(Vec<&'static Move>, Scenario)> {
-    let mut all = vec![(Vec::new(), start.clone())];
-    for group in Group::ALL {
-        let moves = MOVES
-            .iter()
-            .filter(|mv| mv.group == group && mv.cost <= most);
-        let with: Vec<_> = moves
-            .flat_map(|mv| {
-                all.iter().filter_map(move |(set, scenario)| {
-                    let changed = (mv.apply)(scenario)?;
-                    Some(([&set[..], &[mv]].concat(), changed))
-                })
-            })
-            .collect();
-        all.extend(with);
-    }
-    all
 }
 
 /// Full estimates, each made once.
@@ -184,65 +122,13 @@ impl Full {
 }
 
 #[test]
-fn the_ladder_is_the_shortest_of_the_cheapest_kind() {
-    let (mut reached, mut out_of_reach) = (0, 0);
-    for scenario in scenarios(count()) {
-        let goal = Goal::default();
-        let ladder = ladder(&scenario, goal).unwrap();
-        assert!(ladder.exhaustive);
-        let mut now: Vec<&str> = Vec::new();
-        for step in &ladder.steps {
-            assert_eq!(step.scenario.effective_batch(), scenario.effective_batch());
-            assert_eq!(step.scenario.check(), vec![]);
-            now.push(step.id);
-        }
-        if ladder.fits && ladder.steps.is_empty() {
-            assert!(goal.met(&ladder.start));
-            continue;
-        }
-        // The least cost and number of steps of any way that fits.
-        let (mut quick, mut full) = (Quick::default(), Full::default());
-        let allowance = goal.allowance(&estimate(&scenario).unwrap()).unwrap();
-        let mut best: Option<(Cost, usize)> = None;
-        let smaller = |size: &u64| *size <= scenario.data.micro_batch;
-        for size in all(&scenario).into_iter().filter(smaller) {
-            let shrinks = size != scenario.data.micro_batch;
-            for (set, changed) in sets(&with_batch(&scenario, size), Cost::Results) {
-                let shrinking = shrinks.then_some(Cost::Time);
-                let Some(dearest) = set.iter().map(|mv| mv.cost).chain(shrinking).max() else {
-                    continue;
-                };
-                let key = (dearest, set.len() + usize::from(shrinks));
-                let shorter = best.is_none_or(|best| key < best);
-                if shorter && quick.whole(&changed).peak <= allowance && full.met(&changed, goal) {
-                    best = Some(key);
-                }
-            }
-        }
-        let found = ladder.fits.then(|| {
-            let dearest = ladder.steps.iter().map(|rung| rung.cost).max().unwrap();
-            (dearest, ladder.steps.len())
-        });
-        assert_eq!(found, best, "{now:?} {scenario:?}");
-        match ladder.steps.last() {
-            Some(last) if ladder.fits => {
-                assert!(goal.met(&last.estimate));
-                reached += 1;
-            }
-            _ => out_of_reach += 1,
-        }
-    }
-    assert!(reached > count() / 5, "{reached} {out_of_reach}");
-}
-
-#[test]
 fn tiers_and_solvers_find_what_trying_every_value_finds() {
     for scenario in scenarios(count()) {
         let mut full = Full::default();
-        for tier in tiers(&scenario, Allowed::ALL).unwrap() {
+        for tier in tiers(&scenario, &Locks::default()).unwrap() {
             let goal = tier.tier.goal();
-            let start = match &tier.ladder {
-                Some(ladder) => ladder.steps.last().map(|step| step.scenario.clone()),
+            let start = match &tier.plan {
+                Some(plan) => Some(plan.full.scenario.clone()),
                 None => Some(scenario.clone()),
             };
             let fits = |size: &u64| {
@@ -296,107 +182,6 @@ fn the_largest_of_anything_is_the_last_value_that_fits() {
         }
     }
     assert!(some > count() / 5 && none > 0, "{some} {none}");
-}
-
-#[test]
-fn the_search_finds_the_front_that_trying_everything_finds() {
-    let mut found_some = 0;
-    for (at, scenario) in scenarios(count()).enumerate() {
-        let goal = Goal::default();
-        // Whatever changes results makes too many sets for a slow build to try.
-        let most = match at % 20 {
-            7 if !cfg!(debug_assertions) => Cost::Results,
-            0 | 4 | 8 | 12 | 16 => Cost::Time,
-            _ => Cost::Free,
-        };
-        let found = Search::new(&scenario, goal, most)
-            .unwrap()
-            .finish()
-            .unwrap();
-        let tally = found.tally;
-        assert!(tally.done);
-        assert_eq!(tally.settled, tally.space, "{tally:?}");
-        // Everything, with the allocator's option that the search takes as given.
-        let mut base = scenario.clone();
-        base.training.optimizer_in_backward = false;
-        base.runtime.expandable_segments = true;
-        let allowance = goal.allowance(&estimate(&scenario).unwrap()).unwrap();
-        let mut quick = Quick::default();
-        let mut points: Vec<(Bytes, f64)> = Vec::new();
-        for size in all(&base) {
-            for (_, changed) in sets(&with_batch(&base, size), most) {
-                let whole = quick.whole(&changed);
-                if whole.peak <= allowance {
-                    points.push((whole.peak, whole.step.expected.get()));
-                }
-            }
-        }
-        let better = |a: &(Bytes, f64), b: &(Bytes, f64)| a.0 <= b.0 && a.1 < b.1 * (1.0 - 1e-9);
-        let fastest = points
-            .iter()
-            .map(|point| point.1)
-            .fold(f64::INFINITY, f64::min);
-        for candidate in &found.front {
-            let whole = quick.whole(&candidate.scenario);
-            let split = (whole.peak, whole.step.expected.get());
-            assert!(
-                !points.iter().any(|point| better(point, &split)),
-                "{scenario:?}"
-            );
-            assert_eq!(
-                candidate.scenario.effective_batch(),
-                scenario.effective_batch()
-            );
-        }
-        assert_eq!(found.front.is_empty(), points.is_empty());
-        if let Some(first) = found.front.first() {
-            found_some += 1;
-            let seconds = first.time.expected.get();
-            assert!(
-                (seconds / fastest - 1.0).abs() < 1e-9,
-                "{seconds} {fastest} {scenario:?}"
-            );
-        }
-        // And nothing that trying everything finds is better than all of the front.
-        let front: Vec<(Bytes, f64)> = found
-            .front
-            .iter()
-            .map(|point| quick.whole(&point.scenario))
-            .map(|whole| (whole.peak, whole.step.expected.get() * (1.0 + 1e-9)))
-            .collect();
-        for point in &points {
-            let covered = front
-                .iter()
-                .any(|other| other.0 <= point.0 && other.1 <= point.1 * (1.0 + 2e-9));
-            assert!(covered, "{point:?} {scenario:?}");
-        }
-    }
-    assert!(found_some > count() / 3, "{found_some}");
-}
-
-#[test]
-fn a_search_in_steps_is_the_search_at_once() {
-    for scenario in scenarios(6) {
-        let new = || Search::new(&scenario, Goal::default(), Cost::Free).unwrap();
-        let at_once = new().finish().unwrap();
-        let mut stepped = new();
-        let mut last = 0;
-        while !stepped.step(3).unwrap().done {
-            let tally = stepped.step(1).unwrap();
-            assert!(tally.settled >= last && tally.settled <= tally.space);
-            last = tally.settled;
-        }
-        let found = stepped.finish().unwrap();
-        let peaks = |found: &Found| -> Vec<Bytes> {
-            found
-                .front
-                .iter()
-                .map(|rung| rung.estimate.device.expected)
-                .collect()
-        };
-        assert_eq!(peaks(&found), peaks(&at_once));
-        assert_eq!(found.tally, at_once.tally);
-    }
 }
 
 #[test]

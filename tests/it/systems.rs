@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+use headroom_advice::planner::{Accepts, Full};
 use headroom_advice::{
-    Allowed, CARDS as CARDS_BY_SIZE, Cost, Goal, MOVES, OnCards, Search, ladder, on_cards, tiers,
+    CARDS as CARDS_BY_SIZE, Goal, Locks, MOVES, OnCards, Plans, on_cards, plan, tiers,
 };
 use headroom_core::estimate::{Estimate, estimate};
 use headroom_io::export;
@@ -64,8 +65,27 @@ fn check(preset: &str, proposed: &Scenario, predicted: &Estimate, by: &str) {
     assert_eq!(found.growth, predicted.growth, "{preset}, {by}");
 }
 
+/// Runs that some program can be started with.
+fn locks() -> Locks {
+    let written =
+        |target: &export::Target, run: &Scenario| (target.write)(run, &Estimate::default()).is_ok();
+    Locks {
+        accepts: Some(Accepts::mostly(move |run| {
+            export::targets().iter().any(|target| written(target, run))
+        })),
+        ..Locks::default()
+    }
+}
+
+/// Every run that plans propose.
+fn proposed(plans: &Plans) -> impl Iterator<Item = (&'static str, &Full)> {
+    let unlocked = plans.unlock.iter().map(|unlock| &unlock.plan);
+    let all = plans.plans.iter().chain(unlocked);
+    all.map(|plan| (plan.id.id(), &*plan.full))
+}
+
 #[test]
-fn moves_and_ladders_propose_what_the_program_can_run() {
+fn moves_and_plans_propose_what_the_program_can_run() {
     for preset in SYSTEMS {
         let scenario = self::preset(preset);
         exported(preset, &scenario, "the preset");
@@ -78,9 +98,9 @@ fn moves_and_ladders_propose_what_the_program_can_run() {
         }
         assert!(offered > 0, "{preset}");
         for gib in CARDS {
-            let found = ladder(&on_card(preset, gib), Goal::default()).unwrap();
-            for step in &found.steps {
-                check(preset, &step.scenario, &step.estimate, step.id);
+            let found = plan(&on_card(preset, gib), locks()).unwrap();
+            for (by, full) in proposed(&found) {
+                check(preset, &full.scenario, &full.estimate, by);
             }
         }
     }
@@ -185,32 +205,25 @@ fn some_target_writes_every_move_of_post_training_and_none_needs_more() {
 }
 
 #[test]
-fn some_target_writes_every_step_and_tier_of_everyday_runs() {
+fn some_target_writes_every_plan_and_tier_of_everyday_runs() {
     let mut proposed = 0;
     // Every second one, to save time.
     for (at, scenario) in everyday().step_by(2) {
-        let found = ladder(&scenario, Goal::default()).unwrap();
-        for step in &found.steps {
-            let opened = written(&step.scenario, step.id);
+        let found = plan(&scenario, locks()).unwrap();
+        for (by, full) in self::proposed(&found) {
+            let opened = written(&full.scenario, by);
             if at % 8 == 0 {
-                let predicted = step.estimate.device;
-                assert_eq!(estimate(&opened).unwrap().device, predicted, "{}", step.id);
+                let predicted = full.estimate.device;
+                assert_eq!(estimate(&opened).unwrap().device, predicted, "{by}");
             }
             proposed += 1;
         }
         if at % 4 == 0 {
-            for variant in tiers(&scenario, Allowed::ALL).unwrap() {
+            for variant in tiers(&scenario, &locks()).unwrap() {
                 if let Some(run) = &variant.scenario {
                     written(run, variant.tier.id());
                     proposed += 1;
                 }
-            }
-        }
-        if at % 16 == 4 {
-            let search = Search::new(&scenario, Goal::default(), Cost::Results).unwrap();
-            for candidate in &search.finish().unwrap().front {
-                written(&candidate.scenario, "search");
-                proposed += 1;
             }
         }
     }
@@ -221,7 +234,7 @@ fn some_target_writes_every_step_and_tier_of_everyday_runs() {
 fn tiers_keep_the_batch_and_can_be_exported() {
     let mut proposed = 0;
     for (preset, scenario) in samples(2) {
-        for variant in tiers(&scenario, Allowed::ALL).unwrap() {
+        for variant in tiers(&scenario, &locks()).unwrap() {
             let Some(run) = variant.scenario else {
                 continue;
             };
@@ -235,29 +248,12 @@ fn tiers_keep_the_batch_and_can_be_exported() {
 }
 
 #[test]
-fn a_search_proposes_what_can_be_exported_and_fits_wherever_a_ladder_fits() {
-    for (preset, scenario) in samples(1) {
-        let goal = Goal::default();
-        let search = Search::new(&scenario, goal, Cost::Results).unwrap();
-        let found = search.finish().unwrap();
-        for candidate in &found.front {
-            check(preset, &candidate.scenario, &candidate.estimate, "search");
-        }
-        let climbed = ladder(&scenario, goal).unwrap();
-        assert!(
-            found.best.is_some() || !climbed.fits,
-            "{preset}: a ladder fits, and the search finds nothing"
-        );
-    }
-}
-
-#[test]
 fn each_card_size_gets_a_run_of_the_same_batch_for_every_supported_number_of_gpus() {
     #[track_caller]
     fn rows(preset: &str, size: &str, expected: &[(u32, u64, u64)]) {
         let scenario = self::preset(preset);
         let card = CARDS_BY_SIZE.iter().find(|card| card.size == size);
-        let found = on_cards(&scenario, card.unwrap()).unwrap();
+        let found = on_cards(&scenario, card.unwrap(), &locks()).unwrap();
         let split = |row: &OnCards| {
             let run = row.variant.scenario.as_ref().unwrap();
             check(preset, run, &row.variant.estimate, size);

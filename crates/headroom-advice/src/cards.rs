@@ -1,5 +1,6 @@
 //! The run on each common size of GPU, on one or several, at the same effective batch.
 
+use super::planner::Locks;
 use super::solve::on;
 use super::tiers::{Tier, Variant, filled};
 use headroom_catalog as catalog;
@@ -41,7 +42,11 @@ pub struct OnCards {
 
 /// The largest micro-batch that surely fits these GPUs, for each number of them that the program supports and that divides
 /// the batch.
-pub fn on_cards(scenario: &Scenario, card: &'static Card) -> Result<Vec<OnCards>, Unsupported> {
+pub fn on_cards(
+    scenario: &Scenario,
+    card: &'static Card,
+    locks: &Locks,
+) -> Result<Vec<OnCards>, Unsupported> {
     let Some(gpu) = catalog::gpu(card.gpu) else {
         return Ok(Vec::new());
     };
@@ -66,7 +71,7 @@ pub fn on_cards(scenario: &Scenario, card: &'static Card) -> Result<Vec<OnCards>
         changed.training.accumulation = 1;
         let prediction = Prediction::new(changed);
         // As `tiers` judges the run on this GPU.
-        let variant = filled(&prediction, Tier::Maximum, Tier::Maximum.goal())?;
+        let variant = filled(&prediction, Tier::Maximum, locks)?;
         all.push(OnCards {
             card,
             gpus,

@@ -1,9 +1,8 @@
 //! Tiers: how full the GPU may be, from safe to maximum, each with a run that can be started.
 
-use super::allowed::Allowed;
 use super::goal::Goal;
-use super::ladder::{Ladder, ladder};
 use super::micro::{all, first_that_fits, with_batch};
+use super::planner::{Axis, Edit, Locks, Plan, plan};
 use headroom_core::estimate::time::StepTime;
 use headroom_core::estimate::{Estimate, Prediction, Unsupported, estimate, quick_peak};
 use headroom_scenario::Scenario;
@@ -62,60 +61,76 @@ impl Tier {
 pub struct Variant {
     pub tier: Tier,
     /// The run with the largest micro-batch within the target that keeps the effective batch; if not even one sample is,
-    /// the end of the ladder; `None` if that does not fit either.
+    /// the planner's run with the fewest changes, or else with the mildest change of training; `None` if nothing fits.
     pub scenario: Option<Scenario>,
     /// For that run, or for a micro-batch of one if nothing fits.
     pub estimate: Estimate,
     pub time: Option<StepTime>,
-    /// The changes besides the micro-batch.
-    pub ladder: Option<Ladder>,
+    /// The way to it, if more than the micro-batch changes.
+    pub plan: Option<Plan>,
 }
 
-/// All four tiers, with these moves only.
-pub fn tiers(scenario: &Scenario, allowed: Allowed) -> Result<Vec<Variant>, Unsupported> {
+impl Variant {
+    /// The ids of the changes besides the micro-batch.
+    pub fn changes(&self) -> Vec<String> {
+        let changes = self.plan.iter().flat_map(|plan| &plan.changes);
+        let edits = changes.flat_map(|change| &change.edits);
+        edits
+            .filter(|edit| edit.axis() != Axis::MicroBatch)
+            .map(Edit::id)
+            .collect()
+    }
+}
+
+/// All four tiers, within these locks.
+pub fn tiers(scenario: &Scenario, locks: &Locks) -> Result<Vec<Variant>, Unsupported> {
     let prediction = Prediction::new(scenario.clone());
-    Tier::ALL
-        .map(|tier| filled(&prediction, tier, tier.goal().within(allowed)))
-        .into_iter()
-        .collect()
+    let tier = |tier: Tier| filled(&prediction, tier, locks);
+    Tier::ALL.map(tier).into_iter().collect()
 }
 
-/// The fullest run that meets the goal.
+/// The fullest run within the tier's share.
 pub(super) fn filled(
     prediction: &Prediction,
     tier: Tier,
-    goal: Goal,
+    locks: &Locks,
 ) -> Result<Variant, Unsupported> {
     let scenario = prediction.scenario();
+    let goal = tier.goal();
     if let Some(found) = largest(scenario, prediction.estimate()?, goal)? {
         return variant(tier, found, None);
     }
-    let ladder = ladder(scenario, goal)?;
-    match ladder.steps.last().filter(|_| ladder.fits) {
-        Some(last) => {
-            // The moves may allow a larger micro-batch.
-            let found = largest(&last.scenario, &last.estimate, goal)?;
-            let found = found.unwrap_or_else(|| last.scenario.clone());
-            variant(tier, found, Some(ladder))
+    let locks = Locks {
+        goal,
+        ..locks.clone()
+    };
+    let plans = plan(scenario, locks)?;
+    let unlocked = plans.unlock.into_iter().map(|unlock| unlock.plan);
+    match plans.plans.into_iter().chain(unlocked).next() {
+        Some(plan) => {
+            // The changes may allow a larger micro-batch.
+            let found = largest(&plan.full.scenario, &plan.full.estimate, goal)?;
+            let found = found.unwrap_or_else(|| plan.full.scenario.clone());
+            variant(tier, found, Some(plan))
         }
         None => Ok(Variant {
             tier,
             scenario: None,
             estimate: estimate(&with_batch(scenario, 1))?,
             time: None,
-            ladder: Some(ladder),
+            plan: None,
         }),
     }
 }
 
-fn variant(tier: Tier, scenario: Scenario, ladder: Option<Ladder>) -> Result<Variant, Unsupported> {
+fn variant(tier: Tier, scenario: Scenario, plan: Option<Plan>) -> Result<Variant, Unsupported> {
     let prediction = Prediction::new(scenario);
     Ok(Variant {
         tier,
         estimate: prediction.estimate()?.clone(),
         time: prediction.step_time().ok(),
         scenario: Some(prediction.scenario().clone()),
-        ladder,
+        plan,
     })
 }
 

@@ -110,11 +110,6 @@ const MULTIPLE: Opt = Opt {
     value: "N",
     about: "only try multiples of N",
 };
-const COST: Opt = Opt {
-    name: "cost",
-    value: "COST",
-    about: "the most expensive kind of change allowed: free, time (default) or results",
-};
 const BY: Opt = Opt {
     name: "by",
     value: "COLUMN",
@@ -195,16 +190,9 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "plan",
         words: &["WHAT"],
-        options: &[AIM, KEEP, ALLOW, PROGRAM, SET],
+        options: &[AIM, KEEP, ALLOW, PROGRAM, MARGIN, SET],
         about: "what to change: the fewest changes that fit, the fastest run, the one with most room",
         run: strategy::plan,
-    },
-    Command {
-        name: "ladder",
-        words: &["WHAT…"],
-        options: &[MARGIN, SET],
-        about: "list the fewest changes that make the run fit, cheapest first",
-        run: strategy::ladder,
     },
     Command {
         name: "moves",
@@ -226,13 +214,6 @@ pub(super) const COMMANDS: &[Command] = &[
         options: &[FOR, MULTIPLE, MARGIN, SET],
         about: "find the largest value of a setting that fits",
         run: strategy::solve,
-    },
-    Command {
-        name: "search",
-        words: &["WHAT…"],
-        options: &[COST, MARGIN, SET],
-        about: "find the fastest combination of changes that fits",
-        run: strategy::search,
     },
     Command {
         name: "layout",

@@ -65,6 +65,8 @@ pub struct Evaluator {
     updates: HashMap<Vec<Edit>, Option<OptimizerUpdate>>,
     stateless: HashMap<Vec<Edit>, Option<OptimizerUpdate>>,
     full: HashMap<Vec<Edit>, Option<Rc<Full>>>,
+    /// Whether runs of these edits, whatever their micro-batch, are accepted.
+    accepted: HashMap<Vec<Edit>, bool>,
     /// Tensors that were recorded: the work so far.
     pub work: u64,
 }
@@ -84,6 +86,7 @@ impl Evaluator {
             updates: HashMap::new(),
             stateless: HashMap::new(),
             full: HashMap::new(),
+            accepted: HashMap::new(),
             work: 0,
         }
     }
@@ -99,8 +102,11 @@ impl Evaluator {
     }
 
     fn run_quickly(&mut self, edits: &[Edit]) -> Option<Quick> {
+        if self.space.asks_first && !self.is_accepted(edits) {
+            return None;
+        }
         let scenario = self.space.scenario(edits)?;
-        let room = allocatable(&scenario)?;
+        let room = allocatable(&scenario)? - self.space.kept_free;
         if scenario.parallel.pp > 1 {
             let step = quick_step(&scenario, Bytes::MAX).ok();
             self.work += step.map_or(LEAST_WORK, |step| step.tensors);
@@ -199,9 +205,27 @@ impl Evaluator {
         let run = self.space.scenario(edits).filter(|run| run.parallel.pp > 2);
         let needs = run.as_ref().and_then(|run| {
             let peak = quick_peak(run).ok()?;
-            Some(peak > allocatable(run)?)
+            Some(peak > allocatable(run)? - self.space.kept_free)
         });
         run.is_some() && needs != Some(false)
+    }
+
+    /// Whether the run with these edits may be proposed. No program writes one micro-batch and refuses another.
+    pub fn is_accepted(&mut self, edits: &[Edit]) -> bool {
+        if self.space.locks.accepts.is_none() {
+            return true;
+        }
+        let of_any_size = |edit: &&Edit| !matches!(edit, Edit::MicroBatch(_));
+        let key: Vec<Edit> = edits.iter().filter(of_any_size).copied().collect();
+        if let Some(known) = self.accepted.get(&key) {
+            return *known;
+        }
+        let Some(scenario) = self.space.scenario(edits) else {
+            return false;
+        };
+        let accepted = self.space.locks.accept(&scenario);
+        self.accepted.insert(key, accepted);
+        accepted
     }
 
     /// Whether the run fits and everything that is asked of it holds.
@@ -209,17 +233,11 @@ impl Evaluator {
         if !self.quick(edits)?.may_fit() {
             return None;
         }
-        if self.is_too_large_between(edits) {
+        if !self.is_accepted(edits) || self.is_too_large_between(edits) {
             return None;
         }
-        let full = self.full(edits).filter(|full| full.fits())?;
-        let accepted = self
-            .space
-            .locks
-            .accepts
-            .as_ref()
-            .is_none_or(|accepts| accepts(&full.scenario));
-        accepted.then_some(full)
+        let goal = self.space.locks.goal;
+        self.full(edits).filter(|full| goal.met(&full.estimate))
     }
 }
 

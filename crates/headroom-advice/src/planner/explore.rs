@@ -153,9 +153,12 @@ impl Exploration {
     pub fn step(&mut self, evaluator: &mut Evaluator) {
         if let Some(division) = self.divisions.pop() {
             let alone = self.divided.is_empty() && self.divisions.is_empty();
-            let place = match division.first() {
-                Some(first) if !alone => self.place_of_division(evaluator, first),
-                _ => Some(0.0),
+            // By the layout that shards most of those that can run.
+            let place = if alone {
+                Some(0.0)
+            } else {
+                let mut layouts = division.iter();
+                layouts.find_map(|layout| self.place_of_division(evaluator, layout))
             };
             self.divided.extend(place.map(|place| Ranked {
                 place,
@@ -244,20 +247,12 @@ impl Exploration {
         let layers = layers
             .copied()
             .find(|edit| edit.id() == "checkpointing-layers");
-        let edits = with_optional(&edits, layers);
+        let saving = with_optional(&edits, layers);
         let loss = self.axes.losses.last().copied().flatten();
-        let run = with_optional(&edits, loss);
-        // A copy that is divided keeps its loss.
-        let run = match sizes.last() {
-            Some(size)
-                if evaluator
-                    .quick(&with(&run, Edit::MicroBatch(*size)))
-                    .is_some() =>
-            {
-                run
-            }
-            _ => edits,
-        };
+        // A copy that is divided keeps its loss, and not every network has layers that can be checkpointed.
+        let mut ways = [with_optional(&saving, loss), saving, edits].into_iter();
+        let size = Edit::MicroBatch(*sizes.last()?);
+        let run = ways.find(|run| evaluator.quick(&with(run, size)).is_some())?;
         let mut place: Option<f64> = None;
         for size in sizes.iter().rev() {
             let Some(quick) = evaluator.quick(&with(&run, Edit::MicroBatch(*size))) else {
@@ -347,7 +342,7 @@ impl Exploration {
             let Some(quick) = evaluator.quick(&edits) else {
                 continue;
             };
-            self.offer(edits, quick);
+            self.offer(evaluator, edits, quick);
             if !quick.may_fit() {
                 return;
             }
@@ -367,7 +362,7 @@ impl Exploration {
         if let Some((edits, quick)) = at(evaluator, *first) {
             let known = self.found.first().map(|first| first.quick.seconds);
             let faster = known.is_none_or(|known| quick.seconds < known);
-            self.offer(edits.clone(), quick);
+            self.offer(evaluator, edits.clone(), quick);
             if quick.may_fit() {
                 return;
             }
@@ -375,7 +370,7 @@ impl Exploration {
             if let Some(in_backward) = self.axes.in_backward.filter(|_| freed && faster) {
                 let edits = with(&edits, in_backward);
                 if let Some(quick) = evaluator.quick(&edits) {
-                    self.offer(edits, quick);
+                    self.offer(evaluator, edits, quick);
                 }
             }
         }
@@ -385,7 +380,7 @@ impl Exploration {
         let Some((edits, quick)) = at(evaluator, *last) else {
             return;
         };
-        self.offer(edits, quick);
+        self.offer(evaluator, edits, quick);
         if !quick.may_fit() {
             return;
         }
@@ -397,7 +392,7 @@ impl Exploration {
             };
             match at(evaluator, *size) {
                 Some((edits, quick)) if quick.may_fit() => {
-                    self.offer(edits, quick);
+                    self.offer(evaluator, edits, quick);
                     high = middle;
                 }
                 _ => low = middle + 1,
@@ -405,8 +400,9 @@ impl Exploration {
         }
     }
 
-    fn offer(&mut self, edits: Vec<Edit>, quick: Quick) {
-        if quick.may_fit() {
+    fn offer(&mut self, evaluator: &mut Evaluator, edits: Vec<Edit>, quick: Quick) {
+        let strict = evaluator.space.locks.is_strict();
+        if quick.may_fit() && (!strict || evaluator.is_accepted(&edits)) {
             self.found.add(Candidate { edits, quick });
         }
     }

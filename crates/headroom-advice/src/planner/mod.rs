@@ -16,7 +16,7 @@ mod steps;
 
 pub use edit::{Axis, Edit, Sharding};
 pub use evaluate::Full;
-pub use reach::{OnCards, Reach, Reached, cards, reach};
+pub use reach::{OnCards, Reach, Reached, cards, fewest_gpus, on_gpus, reach};
 pub use results::{Accepts, Locks, Results};
 pub use speech::{ABOUT, Speed, speed};
 pub use steps::Change;
@@ -265,7 +265,8 @@ impl Planner {
         });
         let roomy = roomy.filter(|roomy| saves(&roomy.full, &fastest.full));
         let mut plans = Vec::new();
-        if self.found.now.estimate.fit() != Some(Fit::Fits) {
+        let now = &self.found.now.estimate;
+        if now.fit() != Some(Fit::Fits) || !self.evaluator.space.locks.goal.met(now) {
             let chosen = roomy.iter().chain([fastest]);
             let options = self.options(chosen.flat_map(|chosen| &chosen.edits));
             let fewest = choose::fewest(&mut self.evaluator, &options);

@@ -10,7 +10,7 @@ use crate::cards::{CARDS, Card};
 use crate::solve::on;
 use headroom_catalog as catalog;
 use headroom_core::estimate::Unsupported;
-use headroom_scenario::{Scenario, systems};
+use headroom_scenario::{Hardware, Scenario, systems};
 
 /// What is made as large as possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,4 +168,48 @@ fn on_cards(run: &Scenario, card: &Card, gpus: u32, locks: &Locks) -> Option<OnC
         gpus,
         plan: found.find(PlanId::Fastest)?.clone(),
     })
+}
+
+/// The run on so many GPUs of its kind, with as many to a machine as now or eight, and at least one sample of an update for
+/// each; `None` if they cannot share the samples.
+pub fn on_gpus(run: &Scenario, gpus: u32) -> Option<Scenario> {
+    let mut changed = run.clone();
+    let hardware = &mut changed.hardware;
+    let each = match hardware.nodes {
+        0 | 1 => Hardware::ON_A_MACHINE,
+        _ => hardware.gpus_of_a_machine(),
+    };
+    hardware.gpus = gpus.max(1);
+    hardware.nodes = hardware.gpus.div_ceil(each.max(1));
+    if hardware.gpus == run.hardware.gpus {
+        return Some(changed);
+    }
+    let samples = run.effective_batch().max(u64::from(gpus));
+    let replicas = changed.replicas().max(1);
+    changed.data.micro_batch = samples / replicas;
+    changed.training.accumulation = 1;
+    let possible = samples.is_multiple_of(replicas) && changed.check().is_empty();
+    possible.then_some(changed)
+}
+
+/// The fewest GPUs on which some plan fits, among powers of two up to this number, with the fastest plan there.
+pub fn fewest_gpus(run: &Scenario, most: u32, locks: &Locks) -> Option<Plan> {
+    let fastest = |exponent: u32| {
+        let found = plan(&on_gpus(run, 1 << exponent)?, locks.clone()).ok()?;
+        found.find(PlanId::Fastest).cloned()
+    };
+    // What a number of GPUs can do, twice as many can: bisection.
+    let (mut low, mut high) = (0, most.max(1).ilog2() + 1);
+    let mut best = None;
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match fastest(middle) {
+            Some(found) => {
+                best = Some(found);
+                high = middle;
+            }
+            None => low = middle + 1,
+        }
+    }
+    best
 }

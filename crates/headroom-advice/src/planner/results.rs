@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use crate::goal::Goal;
 use headroom_scenario::Scenario;
 use headroom_scenario::settings::Setting;
 
@@ -51,27 +52,50 @@ impl Results {
 }
 
 /// Whether a run may be proposed.
-pub type Accepts = Rc<dyn Fn(&Scenario) -> bool>;
+#[derive(Clone)]
+pub struct Accepts {
+    holds: Rc<dyn Fn(&Scenario) -> bool>,
+    /// Whether it holds for few runs, so that asking comes before simulating.
+    pub is_strict: bool,
+}
+
+impl std::fmt::Debug for Accepts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Accepts")
+            .field("is_strict", &self.is_strict)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Accepts {
+    /// That one program can run it.
+    pub fn strictly(holds: impl Fn(&Scenario) -> bool + 'static) -> Self {
+        Self {
+            holds: Rc::new(holds),
+            is_strict: true,
+        }
+    }
+
+    /// That some program can run it, which is true of nearly all.
+    pub fn mostly(holds: impl Fn(&Scenario) -> bool + 'static) -> Self {
+        Self {
+            holds: Rc::new(holds),
+            is_strict: false,
+        }
+    }
+}
 
 /// Which scenarios a plan may propose.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Locks {
     /// The most that may happen to the results.
     pub most: Results,
     /// Settings that keep their values.
     pub kept: Vec<&'static Setting>,
+    /// How much memory stays free.
+    pub goal: Goal,
     /// What else a proposed run has to satisfy, such as that one program can run it.
     pub accepts: Option<Accepts>,
-}
-
-impl std::fmt::Debug for Locks {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let kept: Vec<&str> = self.kept.iter().map(|setting| setting.path).collect();
-        f.debug_struct("Locks")
-            .field("most", &self.most)
-            .field("kept", &kept)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Default for Locks {
@@ -79,12 +103,32 @@ impl Default for Locks {
         Self {
             most: Results::SameBatch,
             kept: Vec::new(),
+            goal: Goal::default(),
             accepts: None,
         }
     }
 }
 
 impl Locks {
+    /// Whether a run satisfies what is asked of it besides.
+    pub fn accept(&self, run: &Scenario) -> bool {
+        self.accepts
+            .as_ref()
+            .is_none_or(|accepts| (accepts.holds)(run))
+    }
+
+    pub fn is_strict(&self) -> bool {
+        self.accepts
+            .as_ref()
+            .is_some_and(|accepts| accepts.is_strict)
+    }
+
+    /// Whether runs that are not accepted are left out before they are simulated: one that is not accepted itself is the way
+    /// to those that are.
+    pub fn asks_first(&self, run: &Scenario) -> bool {
+        self.is_strict() && self.accept(run)
+    }
+
     /// Whether the kept settings have the same values in both runs.
     pub fn keep(&self, before: &Scenario, after: &Scenario) -> bool {
         let same = |setting: &&Setting| setting.get(before) == setting.get(after);

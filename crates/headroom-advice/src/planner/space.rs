@@ -5,7 +5,9 @@ use super::results::{Locks, Results};
 use crate::micro;
 use crate::moves::conditions::{has_liger, language_model, own_loss};
 use crate::moves::{Cost, Group, MOVES, Move};
+use headroom_base::units::Bytes;
 use headroom_catalog::Os;
+use headroom_core::estimate::usable;
 use headroom_scenario::{
     Attention, Case, Checkpointing, Compile, Hardware, Kernels, LossKernel, Offload, Optimizer,
     Parallelism, Quantization, Scenario, Schedule, systems,
@@ -19,6 +21,10 @@ pub struct Space {
     pub locks: Locks,
     /// Whether an update's samples may be cut in other micro-batches.
     pub cuts: bool,
+    /// Whether what may not be proposed is not simulated either.
+    pub asks_first: bool,
+    /// Usable memory that no run may use.
+    pub kept_free: Bytes,
 }
 
 impl Space {
@@ -26,6 +32,8 @@ impl Space {
         Self {
             samples: run.effective_batch(),
             cuts: locks.most >= Results::SameBatch || !super::differs_when_cut(run),
+            asks_first: locks.asks_first(run),
+            kept_free: usable(run).unwrap_or_default().scale(locks.goal.margin),
             run: run.clone(),
             locks,
         }

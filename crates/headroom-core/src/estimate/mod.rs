@@ -92,6 +92,11 @@ pub fn allocatable(scenario: &Scenario) -> Option<Bytes> {
     Some(device::usable(&case)? - device::overhead(&case) - growth)
 }
 
+/// What a run's GPU offers to programs; `None` if its memory is unknown.
+pub fn usable(scenario: &Scenario) -> Option<Bytes> {
+    device::usable(&Case::of(scenario))
+}
+
 /// The same for the first rank only.
 pub fn quick_peak_of_first_rank(scenario: &Scenario) -> Result<Bytes, Unsupported> {
     Ok(ranks::quick_peak_of(&Case::of(&deciding(scenario)))?.0)

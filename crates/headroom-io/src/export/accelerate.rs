@@ -3,7 +3,7 @@
 use super::common::{file, launch_on_each, processes};
 use super::header::header;
 use super::refuse::Layout;
-use super::trainer::Layouts;
+use super::trainer::{self, Layouts};
 use super::{File, Files, Target, hf, layout};
 use headroom_base::document::Document;
 use headroom_base::document::yaml;
@@ -37,7 +37,7 @@ pub(super) const LAYOUTS: Layouts = Layouts {
         Parallelism::Zero2,
         Parallelism::Zero3,
     ],
-    details: &[DETAILS],
+    details: &[DETAILS, trainer::COMPILE],
 };
 
 const DETAILS: &[&str] = &["parallel.reshard", "parallel.sync_each"];
@@ -45,7 +45,7 @@ const DETAILS: &[&str] = &["parallel.reshard", "parallel.sync_each"];
 /// The same with the `Trainer`'s script, which has context parallelism too.
 const OWN: Layouts = Layouts {
     strategies: LAYOUTS.strategies,
-    details: &[DETAILS, &["parallel.cp"]],
+    details: &[DETAILS, trainer::COMPILE, &["parallel.cp"]],
 };
 
 /// `launch.sh` that starts the script of the `Trainer` with a launch file.

@@ -1,6 +1,6 @@
 //! Axolotl: a single file for the job.
 
-use super::common::{PLACE, file, hub_name, launch_on_each, machines, processes};
+use super::common::{PLACE, file, hub_name, launch_on_each, learning_rate, machines, processes};
 use super::header::header;
 use super::refuse::{self, Layout};
 use super::trainer::Layouts;
@@ -146,7 +146,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let document = document
         .with_note(
             "learning_rate",
-            2e-5,
+            learning_rate(scenario),
             "yours to choose, as are the lines below",
         )
         .with("lr_scheduler", "cosine")

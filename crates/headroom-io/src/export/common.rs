@@ -171,6 +171,16 @@ pub(super) fn processes(scenario: &Scenario) -> u32 {
     }
 }
 
+/// The run's learning rate, or where people begin: adapters take about ten times that of all weights.
+pub(super) fn learning_rate(scenario: &Scenario) -> f64 {
+    let usual = if scenario.training.lora.is_some() {
+        2e-4
+    } else {
+        2e-5
+    };
+    scenario.training.learning_rate.unwrap_or(usual)
+}
+
 /// A job's name from the model's: lower-case letters, digits and dashes, which every scheduler accepts.
 pub(super) fn job_name(scenario: &Scenario) -> String {
     let mut name = String::from("headroom");

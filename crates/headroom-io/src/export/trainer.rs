@@ -1,12 +1,12 @@
 //! Shared by the tools built on transformers' `Trainer`: what it does not expose, and its `TrainingArguments`.
 
 use super::adapters;
-use super::common::machines;
+use super::common::{learning_rate, machines};
 use super::refuse::{self, Layout};
 use headroom_base::document::Document;
 use headroom_catalog as catalog;
 use headroom_scenario::{
-    AdapterMethod, Attention, Case, Checkpointing, Kernels, Lora, LossKernel, Optimizer,
+    AdapterMethod, Attention, Case, Checkpointing, Compile, Kernels, Lora, LossKernel, Optimizer,
     Parallelism, Precision, Problem, Quantization, Scenario,
 };
 
@@ -34,6 +34,9 @@ pub(super) const MODULES_TO_SAVE: &[&str] = &["training.lora.modules_to_save"];
 
 /// Settings of Liger, for tools that do not expose it.
 pub(super) const LIGER: &[&str] = &["training.kernels", "training.loss"];
+
+/// `torch_compile`, for tools that pass it on.
+pub(super) const COMPILE: &[&str] = &["training.compile", "training.compile_mode"];
 
 /// The parallel strategies of a tool.
 pub(super) struct Layouts {
@@ -127,6 +130,16 @@ fn context(scenario: &Scenario) -> Vec<Problem> {
     .collect()
 }
 
+/// A problem if it is not the whole model that is compiled.
+fn compiled(scenario: &Scenario) -> Option<Problem> {
+    let compile = scenario.training.compile;
+    let shards = scenario.parallel.strategy != Parallelism::Ddp;
+    let whole = compile == Compile::Model && !shards;
+    let expected = "nothing, or model where nothing is sharded, for this target";
+    (!whole && compile != Compile::Nothing)
+        .then(|| Problem::new("training.compile", compile.id(), expected))
+}
+
 /// The same for a tool that exposes the task.
 pub(super) fn config_for_task(
     scenario: &Scenario,
@@ -144,6 +157,7 @@ pub(super) fn config_for_task(
     if known.contains(&"parallel.cp") {
         problems.extend(context(scenario));
     }
+    problems.extend(compiled(scenario));
     problems.extend(refuse::causal(scenario));
     problems.extend(refuse::plain_checkpointing(scenario));
     problems.extend(refuse::quantized(scenario));
@@ -367,6 +381,11 @@ pub(super) fn arguments(scenario: &Scenario, config: &TrainerConfig) -> Document
         let reentrant = Document::new().with("use_reentrant", false);
         document = document.with("gradient_checkpointing_kwargs", reentrant);
     }
+    if training.compile != Compile::Nothing {
+        document = document
+            .with("torch_compile", true)
+            .with("torch_compile_mode", training.compile_mode.id());
+    }
     if config.liger.is_used() {
         document = document.with("use_liger_kernel", true);
     }
@@ -398,7 +417,7 @@ pub(super) fn arguments(scenario: &Scenario, config: &TrainerConfig) -> Document
     }
     document = document.with_note(
         "learning_rate",
-        2e-5,
+        learning_rate(scenario),
         "yours to choose, as are the lines below",
     );
     document = document

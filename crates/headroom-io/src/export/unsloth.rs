@@ -2,7 +2,7 @@
 
 use std::num::NonZero;
 
-use super::common::{file, hub_name, launch, processes};
+use super::common::{file, hub_name, launch, learning_rate, processes};
 use super::header::header;
 use super::{File, Files, Target, refuse, task, trainer};
 use headroom_base::document::Document;
@@ -155,7 +155,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
                     "save_steps",
                     scenario.runtime.save_every.map_or(0, NonZero::get),
                 )
-                .with_note("learning_rate", 2e-5, "yours to choose"),
+                .with_note("learning_rate", learning_rate(scenario), "yours to choose"),
         )
         .with(
             "lora",

@@ -4,6 +4,7 @@ use super::super::answer::{Answer, Refusal, band};
 use super::super::args::Args;
 use super::super::convert::write_all;
 use super::super::what;
+use super::tiers::locks;
 use super::{link, span};
 use headroom_advice::{self as strategy, CARDS, Card, OnCards};
 use headroom_base::document::Document;
@@ -31,7 +32,7 @@ pub(super) fn cards(args: &Args, sizes: &str) -> Result<Answer, Refusal> {
     let mut written = String::new();
     let mut fits = false;
     for card in sizes_named(sizes)? {
-        let found = strategy::on_cards(&scenario, card)?;
+        let found = strategy::on_cards(&scenario, card, &locks())?;
         for row in &found {
             fits |= row.variant.scenario.is_some();
             text.push_str(&line(row));
@@ -94,17 +95,6 @@ fn split(run: &Scenario) -> String {
     format!("{} × {}", run.data.micro_batch, run.training.accumulation)
 }
 
-fn moves(row: &OnCards) -> Vec<String> {
-    let ladder = row
-        .variant
-        .ladder
-        .iter()
-        .filter(|_| row.variant.scenario.is_some());
-    let steps = ladder.flat_map(|ladder| &ladder.steps);
-    let named = steps.filter(|step| step.id != strategy::MICRO_BATCH);
-    named.map(|step| step.id.to_string()).collect()
-}
-
 fn line(row: &OnCards) -> String {
     let run = row.variant.scenario.as_ref();
     let step = row
@@ -120,7 +110,7 @@ fn line(row: &OnCards) -> String {
         needs(&row.variant.estimate),
         status(row),
         step.unwrap_or_else(|| "-".into()),
-        moves(row).join(", ")
+        row.variant.changes().join(", ")
     );
     format!("{}\n", text.trim_end())
 }
@@ -134,7 +124,7 @@ fn document(row: &OnCards) -> Document {
         .with("gpus", row.gpus)
         .with("micro_batch", run.map(|run| run.data.micro_batch))
         .with("accumulation", run.map(|run| run.training.accumulation))
-        .with("moves", moves(row))
+        .with("moves", row.variant.changes())
         .with("device", band(row.variant.estimate.device))
         .with("status", status(row))
         .with("seconds", time.map(|time| span(time.step)))

@@ -1,76 +1,89 @@
-//! The command `layout`: parallelism over several GPUs.
+//! The command `layout`: the planner's runs on several GPUs, spoken of as layouts.
 
 use super::super::answer::{Answer, Refusal, band};
 use super::super::args::Args;
 use super::super::estimate::verdict;
 use super::super::what;
-use super::{goal, link, number, span};
-use headroom_advice::{self as strategy, Layout};
+use super::plan::{runnable, seconds};
+use super::{goal, link, number};
+use headroom_advice::planner::{self, Plan};
+use headroom_advice::{Locks, PlanId};
 use headroom_base::document::Document;
-use headroom_scenario::share;
-use headroom_scenario::{Scenario, Schedule};
+use headroom_base::units::Seconds;
+use headroom_scenario::{Problem, Scenario, Schedule};
 
-/// The fastest layout that fits, the Pareto front of memory and time, and the fewest GPUs.
+/// The plans on a number of GPUs, and the fewest GPUs on which some plan fits.
 pub(crate) fn layout(args: &Args) -> Result<Answer, Refusal> {
     let scenario = what::scenario(args)?;
     let own = u64::from(scenario.hardware.gpus);
     let gpus = u32::try_from(number(args, "gpus", own)?.min(100_000)).unwrap_or(u32::MAX);
-    let found = strategy::layouts(&scenario, gpus, goal(args)?)?;
-    let mut text = match &found.best {
-        Some(best) => format!(
-            "fastest that fits on {gpus} GPUs: {}; {} per step ({} to {}), {:.0} tokens/s; {}\n#{}\n",
-            label(&best.scenario),
-            best.time.expected,
-            best.time.low,
-            best.time.high,
-            tokens(best),
-            verdict(&best.estimate),
-            share::write(&best.scenario)
-        ),
-        None => format!("no layout that Headroom knows fits on {gpus} GPUs\n"),
+    let locks = Locks {
+        goal: goal(args)?,
+        accepts: Some(runnable()),
+        ..Locks::default()
     };
-    text.push_str("\nless memory, slower:\n");
-    for layout in &found.front {
-        let fits = if layout.fits { "" } else { "  does not fit" };
+    let run = planner::on_gpus(&scenario, gpus).ok_or_else(|| {
+        let expected = format!(
+            "a number that divides the {} samples of an update",
+            scenario.effective_batch()
+        );
+        Problem::new("--gpus", gpus.to_string(), expected)
+    })?;
+    let plans = planner::plan(&run, locks.clone())?;
+    let best = plans.find(PlanId::Fastest);
+    let mut text = String::new();
+    if best.is_none() {
         text.push_str(&format!(
-            "{:>10}  {:>8}  {}{fits}\n",
-            layout.estimate.device.expected.to_string(),
-            layout.time.expected.to_string(),
-            label(&layout.scenario)
+            "no layout that Headroom knows fits on {gpus} GPUs\n"
         ));
     }
-    text.push_str(&match &found.fewest {
+    for plan in &plans.plans {
+        text.push_str(&format!(
+            "{} on {gpus} GPUs: {}\n{}\n",
+            plan.id.label(),
+            label(&plan.full.scenario),
+            line(plan)
+        ));
+    }
+    let fewest = planner::fewest_gpus(&run, gpus, &locks);
+    text.push_str(&match &fewest {
         Some(fewest) => format!(
-            "\nfewest GPUs, among powers of two: {} ({}), {}\n",
-            fewest.scenario.hardware.gpus,
-            label(&fewest.scenario),
-            verdict(&fewest.estimate)
+            "fewest GPUs, among powers of two: {}: {}\n{}",
+            fewest.full.scenario.hardware.gpus,
+            label(&fewest.full.scenario),
+            line(fewest)
         ),
-        None => String::from("\nno power of two up to this number of GPUs can train it\n"),
+        None => String::from("no power of two up to this number of GPUs can train it\n"),
     });
-    text.push_str(&format!(
-        "{} layouts simulated, {} of them need too much memory; {} skipped: invalid for the model or the batch, or not modelled\n",
-        found.tried, found.too_large, found.left_out
-    ));
+    let all = plans.plans.iter().map(of_plan).collect();
     let document = Document::new()
-        .with("best", found.best.as_ref().map(of_layout))
-        .with(
-            "front",
-            Document::List(found.front.iter().map(of_layout).collect()),
-        )
-        .with("fewest", found.fewest.as_ref().map(of_layout))
-        .with("tried", found.tried)
-        .with("too_large", found.too_large)
-        .with("left_out", found.left_out);
+        .with("best", best.map(of_plan))
+        .with("plans", Document::List(all))
+        .with("fewest", fewest.as_ref().map(of_plan));
     let mut answer = Answer::new(text, &document);
-    answer.fits = found.best.is_some();
+    answer.fits = best.is_some();
     Ok(answer)
 }
 
-fn of_layout(layout: &Layout) -> Document {
-    let scenario = &layout.scenario;
+/// What it needs, how fast it is, and its link.
+fn line(plan: &Plan) -> String {
+    let speed = seconds(&plan.full).map(|seconds| {
+        let tokens = tokens(plan).unwrap_or_default();
+        format!("; {} per step, {tokens:.0} tokens/s", Seconds::new(seconds))
+    });
+    format!(
+        "  {}{}\n  {}\n",
+        verdict(&plan.full.estimate),
+        speed.unwrap_or_default(),
+        link(&plan.full.scenario)
+    )
+}
+
+fn of_plan(plan: &Plan) -> Document {
+    let scenario = &plan.full.scenario;
     let parallel = &scenario.parallel;
     Document::new()
+        .with("id", plan.id.id())
         .with("gpus", scenario.hardware.gpus)
         .with("nodes", scenario.hardware.nodes)
         .with("strategy", parallel.strategy.id())
@@ -79,22 +92,23 @@ fn of_layout(layout: &Layout) -> Document {
         .with("tp", parallel.tp)
         .with("pp", parallel.pp)
         .with("cp", parallel.cp)
+        .with("ep", parallel.ep)
         .with("schedule", parallel.schedule.id())
         .with("micro_batch", scenario.data.micro_batch)
         .with("accumulation", scenario.training.accumulation)
         .with("checkpointing", scenario.training.checkpointing.id())
-        .with("device", band(layout.estimate.device))
-        .with("seconds", span(layout.time))
-        .with("tokens_per_second", tokens(layout))
-        .with("fits", layout.fits)
+        .with("device", band(plan.full.estimate.device))
+        .with("step_seconds", seconds(&plan.full))
+        .with("tokens_per_second", tokens(plan))
+        .with("fits", plan.full.fits())
         .with("link", link(scenario))
 }
 
 /// Of all GPUs together.
-fn tokens(layout: &Layout) -> f64 {
-    let scenario = &layout.scenario;
+fn tokens(plan: &Plan) -> Option<f64> {
+    let scenario = &plan.full.scenario;
     let all = scenario.effective_batch() as f64 * scenario.data.sequence as f64;
-    all / layout.time.expected.get().max(f64::MIN_POSITIVE)
+    Some(all / seconds(&plan.full)?.max(f64::MIN_POSITIVE))
 }
 
 /// "fsdp2 × 8, tp 8, pp 4, micro-batch 1 × 16, checkpointing layers".
@@ -114,6 +128,7 @@ fn label(scenario: &Scenario) -> String {
         ("tp", parallel.tp),
         ("cp", parallel.cp),
         ("pp", parallel.pp),
+        ("ep", parallel.ep),
     ] {
         if degree > 1 {
             parts.push(format!("{name} {degree}"));

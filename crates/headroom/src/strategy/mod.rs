@@ -1,22 +1,18 @@
-//! Commands that advise what to change: `plan`, `ladder`, `moves`, `tiers`, `solve`, `search`, `gpus`, `time`, `accumulate`.
+//! Commands that advise what to change: `plan`, `layout`, `moves`, `tiers`, `solve`, `gpus`, `time`, `accumulate`.
 
 mod accumulate;
 mod cards;
-mod ladder;
 mod layout;
 mod moves;
 mod plan;
-mod search;
 mod solve;
 mod tiers;
 mod time;
 
 pub(super) use accumulate::accumulate;
-pub(super) use ladder::ladder;
 pub(super) use layout::layout;
 pub(super) use moves::moves;
 pub(super) use plan::plan;
-pub(super) use search::search;
 pub(super) use solve::solve;
 pub(super) use tiers::tiers;
 pub(super) use time::{gpus, time};

@@ -1,14 +1,12 @@
 //! The command `plan`: what to change, as whole runs.
 
-use std::rc::Rc;
-
 use super::super::answer::{Answer, Refusal, band};
 use super::super::args::Args;
 use super::super::convert::find_target;
 use super::super::estimate::verdict;
 use super::super::what;
 use super::link;
-use headroom_advice::planner::{self, Full, Plan, Plans, Reach, Reached, Speed, Unlock};
+use headroom_advice::planner::{self, Accepts, Full, Plan, Plans, Reach, Reached, Speed, Unlock};
 use headroom_advice::{Locks, Results};
 use headroom_base::document::Document;
 use headroom_base::units::Seconds;
@@ -21,12 +19,14 @@ use headroom_scenario::{Problem, Scenario};
 pub(crate) fn plan(args: &Args) -> Result<Answer, Refusal> {
     let scenario = what::scenario(args)?;
     let target = args.option("program").map(find_target).transpose()?;
-    let accepts = target
-        .map(|target| -> planner::Accepts { Rc::new(move |run: &Scenario| can_run(target, run)) });
     let locks = Locks {
         most: most(args)?,
         kept: kept(args)?,
-        accepts,
+        goal: super::goal(args)?,
+        accepts: Some(match target {
+            Some(target) => Accepts::strictly(move |run| can_run(target, run)),
+            None => runnable(),
+        }),
     };
     let goal = args.option("goal").unwrap_or("fits");
     let reached = match goal {
@@ -96,6 +96,14 @@ fn farthest(run: &Scenario, what: Reach, locks: &Locks) -> Result<Answer, Refusa
     Ok(Answer::new(text, &document))
 }
 
+/// Runs that some program can be started with.
+pub(super) fn runnable() -> Accepts {
+    Accepts::mostly(|run| {
+        let mut targets = export::targets().iter();
+        targets.any(|target| can_run(target, run))
+    })
+}
+
 fn can_run(target: &export::Target, run: &Scenario) -> bool {
     (target.write)(run, &Estimate::default()).is_ok()
 }
@@ -160,7 +168,7 @@ fn of_plan(run: &Scenario, plan: &Plan) -> Document {
         .with("programs", programs(run, plan))
 }
 
-fn seconds(full: &Full) -> Option<f64> {
+pub(super) fn seconds(full: &Full) -> Option<f64> {
     full.time.as_ref().map(|time| time.step.expected.get())
 }
 

@@ -5,8 +5,9 @@ use super::super::args::Args;
 use super::super::estimate::verdict;
 use super::super::what;
 use super::cards::cards;
+use super::plan::runnable;
 use super::{link, of_step, span};
-use headroom_advice::{self as strategy, Allowed};
+use headroom_advice::{self as strategy, Locks, Variant};
 use headroom_base::document::Document;
 use headroom_scenario::share;
 
@@ -18,41 +19,19 @@ pub(crate) fn tiers(args: &Args) -> Result<Answer, Refusal> {
     if args.option("out").is_some() {
         return cards(args, "80,48,24,16");
     }
+    let found = strategy::tiers(&what::scenario(args)?, &locks())?;
     let mut text = String::new();
+    // Shares that lead to one run are one row.
+    for same in found.chunk_by(|a, b| a.scenario == b.scenario) {
+        text.push_str(&line(same));
+    }
     let mut rows = Vec::new();
     let mut fits = false;
-    for variant in strategy::tiers(&what::scenario(args)?, Allowed::ALL)? {
-        let id = variant.tier.id();
-        let target = 100.0 * variant.tier.target();
-        text.push_str(&format!("{id:<11} up to {target:.0} %: "));
-        let moves: Vec<String> = variant
-            .ladder
-            .iter()
-            .flat_map(|ladder| &ladder.steps)
-            .map(|step| step.id.to_string())
-            .collect();
-        match &variant.scenario {
-            Some(run) => {
-                fits = true;
-                text.push_str(&format!(
-                    "micro-batch {} × {} accumulated, {}",
-                    run.data.micro_batch,
-                    run.training.accumulation,
-                    verdict(&variant.estimate)
-                ));
-                if let Some(time) = &variant.time {
-                    text.push_str(&format!(", a step {}", of_step(time)));
-                }
-                if !moves.is_empty() {
-                    text.push_str(&format!("; with {}", moves.join(", ")));
-                }
-                text.push_str(&format!("\n            #{}\n", share::write(run)));
-            }
-            None => text.push_str("no change that Headroom knows reaches this\n"),
-        }
+    for variant in &found {
+        fits |= variant.scenario.is_some();
         rows.push(
             Document::new()
-                .with("tier", id)
+                .with("tier", variant.tier.id())
                 .with("target", variant.tier.target())
                 .with("about", variant.tier.about())
                 .with(
@@ -66,7 +45,7 @@ pub(crate) fn tiers(args: &Args) -> Result<Answer, Refusal> {
                         .as_ref()
                         .map(|run| run.training.accumulation),
                 )
-                .with("moves", moves)
+                .with("moves", variant.changes())
                 .with("device", band(variant.estimate.device))
                 .with("seconds", variant.time.as_ref().map(|time| span(time.step)))
                 .with("link", variant.scenario.as_ref().map(link)),
@@ -75,4 +54,44 @@ pub(crate) fn tiers(args: &Args) -> Result<Answer, Refusal> {
     let mut answer = Answer::new(text, &Document::new().with("tiers", Document::List(rows)));
     answer.fits = fits;
     Ok(answer)
+}
+
+/// What every tier may propose.
+pub(super) fn locks() -> Locks {
+    Locks {
+        accepts: Some(runnable()),
+        ..Locks::default()
+    }
+}
+
+/// Tiers with one run: "safe to medium, up to 80 %: micro-batch 4 × 16 accumulated, needs …".
+fn line(tiers: &[Variant]) -> String {
+    let (Some(first), Some(last)) = (tiers.first(), tiers.last()) else {
+        return String::new();
+    };
+    let target = 100.0 * last.tier.target();
+    let name = match tiers {
+        [one] => one.tier.id().to_string(),
+        _ => format!("{} to {}", first.tier.id(), last.tier.id()),
+    };
+    let mut text = format!("{name}, up to {target:.0} %: ");
+    let Some(run) = &first.scenario else {
+        text.push_str("no change that Headroom knows reaches this\n");
+        return text;
+    };
+    text.push_str(&format!(
+        "micro-batch {} × {} accumulated, {}",
+        run.data.micro_batch,
+        run.training.accumulation,
+        verdict(&first.estimate)
+    ));
+    if let Some(time) = &first.time {
+        text.push_str(&format!(", a step {}", of_step(time)));
+    }
+    let changes = first.changes();
+    if !changes.is_empty() {
+        text.push_str(&format!("; with {}", changes.join(", ")));
+    }
+    text.push_str(&format!("\n  #{}\n", share::write(run)));
+    text
 }

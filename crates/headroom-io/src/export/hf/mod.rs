@@ -21,7 +21,7 @@ pub(super) const TARGET: Target = Target {
 /// It shards only with a launcher. Without one it copies the model to every visible GPU.
 const LAYOUTS: Layouts = Layouts {
     strategies: &[Parallelism::Ddp, Parallelism::DataParallel],
-    details: &[&["parallel.sync_each"]],
+    details: &[&["parallel.sync_each"], words::COMPILE],
 };
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {

@@ -7,7 +7,9 @@ mod recorded;
 
 use std::num::NonZero;
 
-use super::common::{file, hub_name, launch_alone, launch_torchrun, machines, processes};
+use super::common::{
+    file, hub_name, launch_alone, launch_torchrun, learning_rate, machines, processes,
+};
 use super::header::header;
 use super::refuse::{self, Layout};
 use super::{Files, Target, adapters, layout};
@@ -16,7 +18,8 @@ use headroom_base::document::yaml;
 use headroom_catalog as catalog;
 use headroom_core::estimate::Estimate;
 use headroom_scenario::{
-    Case, Kernels, LossKernel, Offload, Optimizer, Parallelism, Problem, Quantization, Scenario,
+    Case, Compile, Kernels, LossKernel, Offload, Optimizer, Parallelism, Problem, Quantization,
+    Scenario,
 };
 
 pub(super) const TARGET: Target = Target {
@@ -95,7 +98,6 @@ pub(super) fn library(scenario: &Scenario) -> Option<&'static str> {
 
 /// What `train.py` always does in one way.
 const FIXED: &[&str] = &[
-    "training.compile",
     "training.memory_budget",
     "training.fp8",
     "training.low_precision",
@@ -160,6 +162,7 @@ fn problems(scenario: &Scenario) -> Vec<Problem> {
         problems.extend(kernels(scenario));
     }
     problems.extend(alone(scenario));
+    problems.extend(compiled(scenario, recording.is_some()));
     problems.extend(refuse::quantized(scenario));
     if !is_offered(optimizer) {
         let expected =
@@ -199,6 +202,19 @@ fn kernels(scenario: &Scenario) -> Vec<Problem> {
         problems.push(Problem::new("training.loss", loss.id(), expected));
     }
     problems
+}
+
+/// A problem if the model cannot be compiled in this way: only a language model names its layers.
+fn compiled(scenario: &Scenario, recorded: bool) -> Option<Problem> {
+    let compile = scenario.training.compile;
+    let layers = !recorded && network::family(scenario).is_none();
+    let possible = match compile {
+        Compile::Nothing | Compile::Model => true,
+        Compile::Layers => layers,
+        Compile::ModelAgain => false,
+    };
+    let expected = "nothing, model, or layers for a language model, for this target";
+    (!possible).then(|| Problem::new("training.compile", compile.id(), expected))
 }
 
 /// Settings that work in a single process only.
@@ -342,6 +358,8 @@ fn config(scenario: &Scenario, estimate: &Estimate) -> Document {
         .with("set_to_none", training.zero_to_none)
         .with("keep_outputs", training.keep_outputs)
         .with("use_cache", training.use_cache)
+        .with_note("compile", training.compile.id(), "nothing, layers, model")
+        .with("compile_mode", training.compile_mode.id())
         .with("freeze", training.freeze.clone())
         .with("train_only", training.train_only.clone());
     let lora = training.lora.as_ref().map(|lora| {
@@ -390,7 +408,7 @@ fn config(scenario: &Scenario, estimate: &Estimate) -> Document {
             "0: nothing is saved",
         )
         .with("save_keep", or_zero(runtime.save_keep))
-        .with("learning_rate", 2e-5)
+        .with("learning_rate", learning_rate(scenario))
         .with("max_steps", 10_u64)
         .with_note("predicted_allocated", estimate.allocated.expected, "bytes")
 }

@@ -219,6 +219,14 @@ def main():
         optimizer = ZeroRedundancyOptimizer(trained, OPTIMIZERS[cfg["optimizer"]], lr=cfg["learning_rate"])
     else:
         optimizer = OPTIMIZERS[cfg["optimizer"]](trained, cfg["learning_rate"])
+    if cfg["compile"] == "model":
+        # In place, so that weights keep their names.
+        model.compile(mode=cfg["compile_mode"])
+    elif cfg["compile"] == "layers":
+        from model import parts
+
+        for layer in parts(model)[0]:
+            layer.compile(mode=cfg["compile_mode"])
     scaler = torch.amp.GradScaler(here.type, enabled=cfg["precision"] == "amp-fp16")
     if world > 1 and not cfg["fsdp"]:
         model = DistributedDataParallel(

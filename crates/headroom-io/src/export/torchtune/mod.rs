@@ -2,7 +2,7 @@
 
 mod models;
 
-use super::common::{file, launch, processes};
+use super::common::{file, launch, learning_rate, processes};
 use super::header::header;
 use super::refuse::{self, Layout};
 use super::{Files, Target};
@@ -61,7 +61,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     problems.extend(model.as_ref().err().cloned());
     let model = model.ok();
     let layout = refuse::layout(scenario, LAYOUTS);
-    let (optimizer, loss) = (optimizer(training.optimizer), loss(scenario));
+    let (optimizer, loss) = (optimizer(scenario), loss(scenario));
     let (Some(model), Ok(layout), Ok(optimizer), Ok(loss), true) =
         (model, &layout, &optimizer, &loss, problems.is_empty())
     else {
@@ -169,9 +169,9 @@ fn component(name: &str) -> Document {
     Document::new().with("_component_", name)
 }
 
-fn optimizer(optimizer: Optimizer) -> Result<Document, Problem> {
+fn optimizer(scenario: &Scenario) -> Result<Document, Problem> {
     let adamw = || component("torch.optim.AdamW");
-    let made = match optimizer {
+    let made = match scenario.training.optimizer {
         Optimizer::AdamW => adamw(),
         Optimizer::AdamWFused => adamw().with("fused", true),
         Optimizer::AdamWLoop => adamw().with("foreach", false),
@@ -188,7 +188,7 @@ fn optimizer(optimizer: Optimizer) -> Result<Document, Problem> {
             return Err(Problem::new("training.optimizer", other.id(), expected));
         }
     };
-    Ok(made.with_note("lr", 2e-5, "yours to choose"))
+    Ok(made.with_note("lr", learning_rate(scenario), "yours to choose"))
 }
 
 fn loss(scenario: &Scenario) -> Result<Document, Problem> {
