@@ -43,7 +43,7 @@ const RUNS: &[&str] = &[
     "model=llama-3.1-8b gpu=rtx-4090 mb=8 seq=4096 lora=on precision=amp-bf16-on-bf16",
     "model=llama-3.1-8b gpu=rtx-4080-16gb mb=8 seq=1024 lora=on quant=nf4-double precision=amp-bf16-on-bf16",
     "model=gemma-2b gpu=a100-sxm4-40gb mb=4 seq=1024",
-    "model=mistral-7b gpu=a100-sxm4-80gb mb=4 seq=2048 lora=on precision=amp-bf16-on-bf16",
+    "model=mistral-7b-v0.1 gpu=a100-sxm4-80gb mb=4 seq=2048 lora=on precision=amp-bf16-on-bf16",
     "model=bert-base-uncased gpu=rtx-3070-8gb mb=128 seq=512",
     "model=bert-base-uncased gpu=rtx-3070-8gb mb=128 seq=512 precision=fp32",
     "model=t5-base gpu=rtx-3070-8gb mb=16 seq=512",
@@ -75,13 +75,6 @@ const RUNS: &[&str] = &[
     "model=vit-b16 gpu=rtx-4080-16gb gpus=4 mb=128",
     "model=resnet-50 gpu=v100-sxm2-16gb gpus=4 mb=256 precision=amp-fp16",
     "model=bert-large-uncased gpu=t4-16gb gpus=4 mb=32 seq=512 precision=amp-fp16",
-];
-
-/// Runs for which a faster plan is known than the one that is offered: law 1 does not hold for them yet.
-const OPEN: &[&str] = &[
-    "model=qwen2.5-3b gpu=a100-sxm4-40gb mb=4 seq=2048",
-    "model=gemma-2b gpu=a100-sxm4-40gb mb=4 seq=1024",
-    "model=llava-1.5-7b gpu=a100-sxm4-80gb mb=4 seq=1024 lora=on",
 ];
 
 /// How many are tried otherwise.
@@ -244,11 +237,6 @@ fn no_better_plan_is_left_out() {
             }
         }
     }
-    let open = |line: &String| {
-        OPEN.iter()
-            .any(|text| line.starts_with(&format!("{text}: ")))
-    };
-    beaten.retain(|line| !open(line));
     assert!(beaten.is_empty(), "{}", beaten.join("\n"));
     assert!(seen > count() * 9 / 10, "{seen}");
 }

@@ -33,7 +33,7 @@ impl GpuVerdict {
         }
     }
 
-    fn of(estimate: &Estimate) -> Self {
+    pub fn of(estimate: &Estimate) -> Self {
         const SPARE: f64 = 0.95;
         let close = |usable: Bytes| estimate.device.expected > usable.scale(SPARE);
         match estimate.fit() {

@@ -1,7 +1,7 @@
 //! Liger's norms, rotary embeddings and gated layers.
 
 use super::{Cost, Group, Move, Results, with};
-use super::{has_liger, language_model, own_loss};
+use super::{has_liger, own_loss};
 use headroom_scenario::Kernels;
 
 pub const MOVE: Move = Move {
@@ -19,8 +19,7 @@ pub const MOVE: Move = Move {
     caveat: "",
     code: "liger_kernel.transformers.apply_liger_kernel_to_llama(...)",
     apply: |run| {
-        let possible = language_model(run)
-            && has_liger(run)
+        let possible = has_liger(run)
             // In post-training trainers the same flag enables another loss.
             && own_loss(run)
             && run.training.kernels != Kernels::Liger;

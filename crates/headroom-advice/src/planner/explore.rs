@@ -66,7 +66,9 @@ pub struct Exploration {
     /// All networks, for the room that they leave.
     pub networks: Vec<Network>,
     found: Queue,
-    /// Full estimates that did not fit.
+    /// The fastest run so far that fits by its full estimate.
+    verified: Option<Chosen>,
+    /// Full estimates that were made.
     tries: usize,
     /// The fastest run that fits.
     pub fastest: Option<Chosen>,
@@ -128,6 +130,7 @@ impl Exploration {
             waiting: Vec::new(),
             networks: Vec::new(),
             found: Queue::default(),
+            verified: None,
             tries: 0,
             fastest: None,
             unsplit: Vec::new(),
@@ -140,7 +143,8 @@ impl Exploration {
             && self.ranked.is_empty()
             && self.families.is_empty()
             && self.waiting.is_empty()
-            && (self.found.first().is_none() || self.fastest.is_some() || self.tries >= TRIES)
+            && self.found.first().is_none()
+            && self.verified.is_none()
     }
 
     /// The network that saves most of a sample, once all are known.
@@ -197,26 +201,43 @@ impl Exploration {
         }
     }
 
-    /// Explores the next network, or verifies the fastest run if no network can be faster.
+    /// Explores the next network, or verifies the fastest run if no network can be faster. A run may turn out slower than it
+    /// seemed, such as one whose optimizer pages: it then waits until nothing else can be faster.
     fn next(&mut self, evaluator: &mut Evaluator) {
-        let known = self.found.first().map(|first| first.quick.seconds);
+        let earlier = |a: Option<f64>, b: Option<f64>| match (a, b) {
+            (Some(a), Some(b)) => a <= b,
+            (a, _) => a.is_some(),
+        };
+        let found = self.found.first().map(|first| first.quick.seconds);
         let bound = self.waiting.last().map(|network| network.bound);
-        match (known, bound) {
-            (Some(known), bound) if bound.is_none_or(|bound| bound > known) => {
-                let Some(first) = self.found.pop() else {
-                    return;
-                };
-                self.fastest = choose::verified(evaluator, &first.edits);
-                self.tries += 1;
-                if self.fastest.is_some() || self.tries >= TRIES {
-                    self.waiting.clear();
-                } else if let Some(smaller) = choose::smaller(evaluator, &first.edits) {
-                    self.found.add(smaller);
+        let verified = self.verified.as_ref().map(|chosen| chosen.full.seconds);
+        let settled = earlier(verified, found) && earlier(verified, bound);
+        if settled || self.tries >= TRIES || found.is_none() && bound.is_none() {
+            self.fastest = self.verified.take();
+            self.waiting.clear();
+            self.found = Queue::default();
+        } else if earlier(found, bound) {
+            self.verify(evaluator);
+        } else if let Some(network) = self.waiting.pop() {
+            self.largest(evaluator, &network);
+        }
+    }
+
+    fn verify(&mut self, evaluator: &mut Evaluator) {
+        let Some(first) = self.found.pop() else {
+            return;
+        };
+        self.tries += 1;
+        match choose::verified(evaluator, &first.edits) {
+            Some(chosen) => {
+                let best = self.verified.as_ref();
+                if best.is_none_or(|best| chosen.full.seconds < best.full.seconds) {
+                    self.verified = Some(chosen);
                 }
             }
-            _ => {
-                if let Some(network) = self.waiting.pop() {
-                    self.largest(evaluator, &network);
+            None => {
+                if let Some(smaller) = choose::smaller(evaluator, &first.edits) {
+                    self.found.add(smaller);
                 }
             }
         }

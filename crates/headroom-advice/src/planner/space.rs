@@ -220,7 +220,7 @@ impl Space {
         if self.run.training.attention == Attention::Eager {
             all.extend(self.open([Edit::Attention(Attention::Sdpa)]));
         }
-        let liger = language_model(&self.run) && has_liger(&self.run) && own_loss(&self.run);
+        let liger = has_liger(&self.run) && own_loss(&self.run);
         if liger && self.run.training.kernels != Kernels::Liger {
             all.extend(self.open([Edit::Kernels(Kernels::Liger)]));
         }
