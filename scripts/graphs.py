@@ -28,10 +28,10 @@ from headroom_record import NoInit, Subject, Values, own_loss, seed
 # Models whose weights need more memory than a laptop has.
 ON_META = """mamba2-130m mamba2-370m mamba2-780m mamba2-1.3b mamba2-2.7b phi-3.5-moe qwen3-next-80b-a3b jamba-v0.1 llama-4-scout
 llama-3.2-11b-vision command-r7b ministral-3-8b lfm2-1.2b blip2-opt-2.7b
-llava-v1.6-mistral-7b mistral-small-3.1-24b idefics3-8b-llama3 smolvlm2-2.2b gemma-3n-e4b gemma-4-e2b qwen3-vl-4b qwen3.5-27b
-seamless-m4t-medium llava-onevision-0.5b internvl3-1b""".split()
+gemma-3n-e4b gemma-4-e2b qwen3.5-27b
+seamless-m4t-medium""".split()
 
-FOLLOWED = ("longformer-base-4096", "smolvlm2-2.2b", "idefics3-8b-llama3")
+FOLLOWED = ("longformer-base-4096",)
 
 OUT = os.environ.get("OUT") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "catalog", "graphs")
 MODELS = {}

@@ -149,38 +149,6 @@ hf("florence2-base", "Florence2ForConditionalGeneration", [(2, 640), (2, 768)], 
    text_config=dict(model_type="bart", vocab_size=51328, d_model=768, encoder_layers=6, decoder_layers=6, encoder_attention_heads=12,
                     decoder_attention_heads=12, encoder_ffn_dim=3072, decoder_ffn_dim=3072, max_position_embeddings=4096, **QUIET))
 
-CLIP_L = dict(model_type="clip_vision_model", hidden_size=1024, intermediate_size=4096, num_hidden_layers=24, num_attention_heads=16, image_size=336,
-              patch_size=14, projection_dim=768, vocab_size=32000)
-SO400M = dict(hidden_size=1152, intermediate_size=4304, num_hidden_layers=27, num_attention_heads=16)
-# A picture of 672 by 672 is five tiles: itself made smaller and four parts, with a token at the end of each row.
-hf("llava-v1.6-mistral-7b", "LlavaNextForConditionalGeneration", [(2, 3072)],
-   looked(tokens(32000, 31000, 576 + 48 * 49), 5, 3, 336, 336, image_sizes=[672, 672]), image_token_index=32000, vision_config=CLIP_L,
-   image_grid_pinpoints=[[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]],
-   text_config=dict(model_type="mistral", vocab_size=32064, hidden_size=4096, intermediate_size=14336, num_hidden_layers=32, num_attention_heads=32,
-                    num_key_value_heads=8, sliding_window=None, **QUIET))
-hf("llava-onevision-0.5b", "LlavaOnevisionForConditionalGeneration", [(2, 2048)],
-   looked(tokens(151646, 151000, 729 + 27 * 28), 2, 3, 384, 384, image_sizes=[384, 384]),
-   image_grid_pinpoints=[[384 * high, 384 * wide] for high in range(1, 7) for wide in range(1, 7)], tie_word_embeddings=True,
-   vision_config=dict(model_type="siglip_vision_model", image_size=384, patch_size=14, vision_use_head=False, **{**SO400M, "num_hidden_layers": 26}),
-   text_config=dict(model_type="qwen2", vocab_size=152000, hidden_size=896, intermediate_size=4864, num_hidden_layers=24, num_attention_heads=14,
-                    num_key_value_heads=2, tie_word_embeddings=True, **QUIET))
-hf("mistral-small-3.1-24b", "Mistral3ForConditionalGeneration", [(2, 1024)], looked(tokens(10, 131000, 400), 3, 560, 560, image_sizes=[560, 560]),
-   image_token_index=10, tie_word_embeddings=False, vision_config=dict(model_type="pixtral", image_size=1540, patch_size=14),
-   text_config=dict(model_type="mistral", vocab_size=131072, hidden_size=5120, intermediate_size=32768, num_hidden_layers=40, num_attention_heads=32,
-                    num_key_value_heads=8, head_dim=128, sliding_window=None, tie_word_embeddings=False, **QUIET))
-# A picture is five tiles, itself made smaller and four parts.
-hf("idefics3-8b-llama3", "Idefics3ForConditionalGeneration", [(2, 1024)], looked(tokens(128257, 128000, 5 * 169), 5, 3, 364, 364), image_token_id=128257,
-   vision_config=dict(image_size=364, patch_size=14, **SO400M),
-   text_config=dict(model_type="llama", vocab_size=128259, hidden_size=4096, intermediate_size=14336, num_hidden_layers=32, num_attention_heads=32,
-                    num_key_value_heads=8, **QUIET), **QUIET)
-hf("smolvlm2-2.2b", "SmolVLMForConditionalGeneration", LONG, looked(tokens(49190, 49000, 5 * 81), 5, 3, 384, 384), image_token_id=49190, scale_factor=3,
-   vision_config=dict(image_size=384, patch_size=14, **SO400M),
-   text_config=dict(model_type="llama", vocab_size=49280, hidden_size=2048, intermediate_size=8192, num_hidden_layers=24, num_attention_heads=32,
-                    num_key_value_heads=32, head_dim=64, **QUIET), **QUIET)
-hf("internvl3-1b", "InternVLForConditionalGeneration", LONG, looked(tokens(151667, 151000, 256), 3, 448, 448), tie_word_embeddings=False,
-   vision_config=dict(attention_bias=True),
-   text_config=dict(model_type="qwen2", vocab_size=151674, hidden_size=896, intermediate_size=4864, num_hidden_layers=24, num_attention_heads=14,
-                    num_key_value_heads=2, tie_word_embeddings=False, **QUIET))
 hf("gemma-3n-e4b", "Gemma3nForConditionalGeneration", LONG, looked(tokens(262145, 262000, 256), 3, 768, 768), "sound", text_config=QUIET, **QUIET)
 
 
@@ -210,10 +178,6 @@ hf("gemma-4-e2b", "Gemma4ForConditionalGeneration", [(2, 1024)], patches(48, 48,
    vision_config={}, audio_config={})
 # 32 by 32 patches are 256 tokens.
 QWEN_EYE = dict(patch_size=16, spatial_merge_size=2, temporal_patch_size=2)
-hf("qwen3-vl-4b", "Qwen3VLForConditionalGeneration", [(2, 1024)], patches(32, 32, 1536, 151655)(tokens(151655, 151000, 256)), tie_word_embeddings=True,
-   vision_config=dict(depth=24, hidden_size=1024, intermediate_size=4096, num_heads=16, out_hidden_size=2560, deepstack_visual_indexes=[5, 11, 17], **QWEN_EYE),
-   text_config=dict(hidden_size=2560, intermediate_size=9728, num_hidden_layers=36, num_attention_heads=32, num_key_value_heads=8, head_dim=128,
-                    rope_parameters=dict(rope_type="default", rope_theta=5000000, mrope_section=[24, 20, 20], mrope_interleaved=True), tie_word_embeddings=True, **QUIET))
 hf("qwen3.5-27b", "Qwen3_5ForConditionalGeneration", [(2, 1024)], patches(32, 32, 1536, 248056)(tokens(248056, 248000, 256)),
    "the kernels of flash-linear-attention and causal-conv1d: this is transformers' own code", tie_word_embeddings=False,
    vision_config=dict(out_hidden_size=5120, **QWEN_EYE),

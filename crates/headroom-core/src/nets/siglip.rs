@@ -108,10 +108,21 @@ impl VisionModel {
     }
 
     pub(super) fn last_hidden_state(&self, cx: &Cx, image: &Tensor) -> Tensor {
-        let embedded = cx.module("embeddings", |cx| self.embeddings(cx, image));
-        let mut last = self.tower.encode(cx, &embedded, &AttentionMask::None);
-        last = cx.layer_norm("post_layernorm", &last);
+        let [_, last] = self.last_states(cx, image);
         last
+    }
+
+    /// `hidden_states[-1]`, which no norm has passed, and `last_hidden_state`.
+    pub(super) fn last_states(&self, cx: &Cx, image: &Tensor) -> [Tensor; 2] {
+        let embedded = cx.module("embeddings", |cx| self.embeddings(cx, image));
+        let states = self.tower.encode(cx, &embedded, &AttentionMask::None);
+        let last = cx.layer_norm("post_layernorm", &states);
+        [states, last]
+    }
+
+    /// The side of the pictures that it sees.
+    pub(super) fn image(&self) -> u64 {
+        self.image
     }
 
     /// `SiglipVisionEmbeddings.forward`.

@@ -26,6 +26,11 @@ impl VisionModel {
         cx.tape.empty("pixel_values", shape, cx.env.weights)
     }
 
+    /// The side of the pictures that it sees.
+    pub(crate) fn image(&self) -> u64 {
+        self.image
+    }
+
     /// How many patches an image has.
     pub(crate) fn patches(&self) -> u64 {
         let side = self.image / self.patch;

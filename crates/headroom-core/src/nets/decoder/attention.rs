@@ -17,7 +17,7 @@ impl Decoder {
     ) -> (Tensor, Option<Tensor>) {
         let (b, s) = (x.size(0), x.size(1));
         let sinks_or_mask = match self.family.attention.scores {
-            Scores::Library | Scores::InBlock => None,
+            Scores::Library | Scores::Capped | Scores::InBlock => None,
             Scores::Sinks => Some(cx.param("sinks", [self.heads]).tensor()),
             Scores::Fp32 => {
                 let shape = [self.max_positions, self.max_positions];

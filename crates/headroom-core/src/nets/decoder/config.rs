@@ -62,6 +62,29 @@ pub(super) struct ModelInputs<'a> {
     /// For layers with full attention, and for those with a sliding window.
     pub attention_masks: Option<[AttentionMask; 2]>,
     pub position_ids: Option<Tensor>,
+    pub stacked: Option<Stacked>,
+}
+
+/// Features of pictures that the first layers add to the pictures' places in their outputs, one each (Qwen3-VL).
+pub(super) struct Stacked {
+    /// `[B, S]`
+    pub mask: Tensor,
+    pub features: Vec<Tensor>,
+}
+
+impl Stacked {
+    /// `_deepstack_process`, after a layer.
+    pub(super) fn added(&self, layer: usize, hidden: Tensor) -> Tensor {
+        let Some(features) = self.features.get(layer) else {
+            return hidden;
+        };
+        let copied = hidden.cloned();
+        drop(hidden);
+        let rows = copied.rows_where(&self.mask, features.size(0));
+        let sums = rows.add(features);
+        drop(rows);
+        copied.put_where(&self.mask, &sums)
+    }
 }
 
 /// A layer's arguments other than the hidden states.

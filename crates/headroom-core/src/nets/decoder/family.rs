@@ -84,6 +84,8 @@ pub(super) enum Alibi {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rope {
     Full,
+    /// The same, by frequencies that take turns for time, height and width (Qwen3-VL).
+    InterleavedSections,
     /// The first `rotary_dim` of a head, concatenated with the rest even where nothing is left (Phi-3).
     PartialConcatenated,
     /// The first `rotary_dim` of a head; queries and keys are both rotated before either is concatenated (GPT-NeoX).
@@ -170,6 +172,8 @@ pub(super) enum QkNorm {
 pub(super) enum Scores {
     /// By `ALL_ATTENTION_FUNCTIONS`.
     Library,
+    /// Eagerly unless flash attention is asked for: scores that pass through tanh, which SDPA has not (PaliGemma 2).
+    Capped,
     /// Eagerly, with a learned sink for each head next to the scores (GPT-OSS).
     Sinks,
     /// Eagerly in fp32, with the block's own causal mask (GPT-Neo).

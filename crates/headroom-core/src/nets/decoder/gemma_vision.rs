@@ -1,22 +1,24 @@
-//! Gemma 3 and PaliGemma with images: SigLIP's tower, a projector and a Gemma, in which an image's tokens see each other
-//! (transformers/models/{gemma3,paligemma}/modeling_*.py).
+//! Gemma 3, PaliGemma and PaliGemma 2 with images: SigLIP's tower, a projector and a Gemma, in which an image's tokens see each
+//! other (transformers/models/{gemma3,paligemma}/modeling_*.py).
 
 use super::super::siglip::VisionModel;
 use super::super::{Cx, ModelError, Net, Output, Sizes, inputs, masks};
 use super::family::Family;
 use super::norm::gemma;
+use super::pictures::Pictures;
 use super::{Decoder, ModelInputs, cache};
 use crate::tape::ops::{AttentionMask, Conv};
 use crate::tape::{DType, Tensor};
 use headroom_scenario::Data;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Gemma3 {
     vision: VisionModel,
     text: Decoder,
     projector: Projector,
     /// Patches along the side of a square whose mean is a token.
     square: u64,
+    pictures: Pictures,
 }
 
 /// What makes tokens of patches.
@@ -40,15 +42,19 @@ pub(super) fn build(
         vision,
         text: Decoder::new(sizes, family)?,
         projector,
+        pictures: Pictures::default(),
     }))
 }
 
 impl Net for Gemma3 {
-    /// One image a sample; its tokens are part of the sequence.
+    /// Pictures are scaled to the tower's size; their tokens are part of the sequence.
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
+        let pictures = self.of_sample(data);
+        self.pictures.keep(&pictures);
+        let count = data.micro_batch.saturating_mul(pictures.len() as u64);
         let mut all = inputs::token_ids_and_labels(cx, data);
         let types = [data.micro_batch, data.sequence];
-        all.insert(2, self.vision.pixels(cx, data.micro_batch));
+        all.insert(2, self.vision.pixels(cx, count));
         all.insert(3, cx.tape.empty("token_type_ids", types, DType::I64));
         all
     }
@@ -63,19 +69,23 @@ impl Net for Gemma3 {
             self.model(cx, [ids, pixels, types], padding, &cache)
         });
         let mut output = self.text.output(cx, &hidden, labels, cache);
-        output.held.push(features);
+        output.held.extend(features);
         output
     }
 }
 
 impl Gemma3 {
+    fn of_sample(&self, data: &Data) -> Vec<[u64; 2]> {
+        data.pictures([self.vision.side(); 2])
+    }
+
     fn model(
         &self,
         cx: &Cx,
         [ids, pixels, types]: [&Tensor; 3],
         padding: Option<&Tensor>,
         cache: &super::Cache,
-    ) -> (Tensor, Tensor) {
+    ) -> (Tensor, Option<Tensor>) {
         let before = cx.tape.construction_point();
         let mut embeddings = cx.module("language_model", |cx| self.text.embeddings(cx, ids));
         let after = cx.tape.construction_point();
@@ -84,29 +94,36 @@ impl Gemma3 {
             Projector::Pooled => None,
             Projector::Linear => Some(inputs::positions(ids).pipe(Tensor::add_scalar)),
         };
-        let states = cx.module("vision_tower", |cx| {
-            self.vision.last_hidden_state(cx, pixels)
+        let seen = (!self.pictures.are_none() || cx.tape.declaring()).then(|| {
+            let tower = |cx: &Cx| self.vision.last_hidden_state(cx, pixels);
+            let states = cx.module("vision_tower", tower);
+            let projected = cx.module("multi_modal_projector", |cx| match self.projector {
+                Projector::Pooled => self.pooled(cx, &states),
+                Projector::Linear => cx.linear("linear", &states, self.text.hidden, true),
+            });
+            (states, projected)
         });
-        let projected = cx.module("multi_modal_projector", |cx| match self.projector {
-            Projector::Pooled => self.pooled(cx, &states),
-            Projector::Linear => cx.linear("linear", &states, self.text.hidden, true),
-        });
-        let features = projected.to(embeddings.dtype());
         cx.tape.construct_here(before, after);
-        let image = counted_image_tokens(ids);
-        embeddings = embeddings.masked_scatter(&image, &features);
-        drop(image);
+        let features = (seen.as_ref()).map(|(_, projected)| projected.to(embeddings.dtype()));
+        if let Some(features) = &features {
+            let image = counted_image_tokens(ids);
+            embeddings = embeddings.masked_scatter(&image, features);
+        }
         let cached = cache.is_some();
+        // Where SDPA has not what the text needs, the tower still has it.
+        let eager = self.text.eager_part(cx);
+        let cx = eager.as_ref().unwrap_or(cx);
         let (blocks, masks) = self.masks(cx, types, padding, embeddings.dtype(), cached);
         let hidden = cx.module("language_model", |cx| {
             let inputs = ModelInputs {
                 padding_mask: None,
                 attention_masks: Some(masks.clone()),
                 position_ids: positions.clone(),
+                stacked: None,
             };
             self.text.run(cx, embeddings.clone(), ids, inputs, cache)
         });
-        drop((states, projected, positions, blocks, masks));
+        drop((seen, positions, blocks, masks));
         (hidden, features)
     }
 
@@ -136,7 +153,11 @@ impl Gemma3 {
                     inputs::packed_sequence_probe(types);
                 }
                 let whole = masks::blockwise_mask(cx, &blocks, padding, dtype, false);
-                (blocks, [whole, AttentionMask::None])
+                let windowed = match self.text.full_attention_interval {
+                    0 | 1 => AttentionMask::None,
+                    _ => masks::blockwise_mask(cx, &blocks, padding, dtype, true),
+                };
+                (blocks, [whole, windowed])
             }
         }
     }

@@ -23,10 +23,11 @@ pub(crate) fn build(sizes: &Sizes, family: Family) -> Result<Box<dyn Net>, Model
 }
 
 impl Net for Llava {
-    /// One image a sample; its tokens are part of the sequence.
+    /// Pictures are scaled to the tower's size; their tokens are part of the sequence.
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         let mut all = inputs::token_ids_and_labels(cx, data);
-        all.insert(2, self.pixels(cx, data.micro_batch));
+        let count = data.micro_batch.saturating_mul(data.images.max(1));
+        all.insert(2, self.pixels(cx, count));
         all
     }
 

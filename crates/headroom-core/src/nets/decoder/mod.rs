@@ -12,18 +12,24 @@ mod families;
 mod family;
 mod gemma_vision;
 mod gptj;
+mod idefics;
+mod internvl;
 mod layer;
 mod llava;
+mod llava_tiles;
 mod mla;
 mod mlp;
 mod mpt;
 mod norm;
+mod pictures;
+mod pixtral;
 mod positions;
 mod qwen_vision;
 mod qwen_vl;
 mod rope;
 mod router;
 mod tensor_plan;
+mod tiles;
 
 use config::{Decoder, LayerInputs, Mla, ModelInputs};
 pub(crate) use families::FAMILIES;
@@ -134,7 +140,7 @@ impl Decoder {
         let asked = cx.env.training.attention;
         let only_eager = match self.family.attention.scores {
             Scores::Library => false,
-            Scores::Sinks | Scores::Fp32 => asked == Attention::Sdpa,
+            Scores::Capped | Scores::Sinks | Scores::Fp32 => asked == Attention::Sdpa,
             Scores::InBlock => asked != Attention::Eager,
         };
         only_eager.then(|| {
@@ -239,8 +245,19 @@ impl Decoder {
             returned.replace(besides);
             outputs
         };
-        let dense = self.first_dense_layers.min(self.layers) as usize;
-        let state = (0..dense).fold(vec![first.clone()], &layer);
+        // Those that are unlike the rest are not folded with it.
+        let stacked = inputs.stacked;
+        let added = stacked.as_ref().map_or(0, |stacked| stacked.features.len());
+        let dense = self.first_dense_layers.max(added as u64).min(self.layers) as usize;
+        let state = (0..dense).fold(vec![first.clone()], |state, i| {
+            let outputs = layer(state, i);
+            match &stacked {
+                Some(stacked) => {
+                    (outputs.into_iter().map(|hidden| stacked.added(i, hidden))).collect()
+                }
+                None => outputs,
+            }
+        });
         let rest = self.layers - dense as u64;
         let state = cx.periodic_layers(rest, period, state, |state, i| layer(state, dense + i));
         let last = state.first().map(|hidden| self.final_norm(cx, hidden));

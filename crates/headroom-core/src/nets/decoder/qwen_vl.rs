@@ -1,40 +1,44 @@
-//! Qwen2-VL and Qwen2.5-VL: a tower over the patches of all images in one row, and a Qwen2 whose tokens have places in three
-//! dimensions (transformers/models/{qwen2_vl,qwen2_5_vl}/modeling_*.py).
+//! Qwen2-VL, Qwen2.5-VL and Qwen3-VL: a tower over the patches of all pictures in one row, and a Qwen whose tokens have places in
+//! three dimensions (transformers/models/{qwen2_vl,qwen2_5_vl,qwen3_vl,qwen3_vl_moe}/modeling_*.py).
 
 use super::super::{Cx, ModelError, Net, Output, Sizes, inputs};
+use super::config::Stacked;
 use super::family::Family;
-use super::qwen_vision::VisionTransformer;
+use super::pictures::{self, Pictures};
+use super::qwen_vision::{Kind, Seen, VisionTransformer};
 use super::{Decoder, ModelInputs, cache};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
 use headroom_scenario::Data;
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct QwenVl {
     tower: VisionTransformer,
     text: Decoder,
+    /// Patches along the sides of each picture.
+    pictures: Pictures,
 }
 
-pub(super) fn build(
-    sizes: &Sizes,
-    family: Family,
-    windowed: bool,
-) -> Result<Box<dyn Net>, ModelError> {
+pub(super) fn build(sizes: &Sizes, family: Family, kind: Kind) -> Result<Box<dyn Net>, ModelError> {
     let text = Decoder::new(sizes, family)?;
     Ok(Box::new(QwenVl {
-        tower: VisionTransformer::new(sizes, text.hidden, windowed)?,
+        tower: VisionTransformer::new(sizes, text.hidden, kind)?,
         text,
+        pictures: Pictures::default(),
     }))
 }
 
 impl Net for QwenVl {
-    /// One image a sample; its tokens are part of the sequence.
+    /// The placeholders of pictures are part of the sequence.
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         let n = data.micro_batch;
+        let grids = self.tower.grids(data);
+        self.pictures.keep(&grids);
         let mut all = inputs::token_ids_and_labels(cx, data);
         let types = [n, data.sequence];
-        all.insert(2, self.tower.pixels(cx, n));
-        all.insert(3, cx.tape.empty("image_grid_thw", [n, 3], DType::I64));
+        let images = n.saturating_mul(grids.len() as u64);
+        all.insert(2, self.tower.pixels(cx, n, &grids));
+        all.insert(3, cx.tape.empty("image_grid_thw", [images, 3], DType::I64));
         all.insert(4, cx.tape.empty("mm_token_type_ids", types, DType::I64));
         all
     }
@@ -50,6 +54,14 @@ impl Net for QwenVl {
     }
 }
 
+/// What a forward pass keeps of its pictures until the language model returns.
+struct Placed {
+    seen: Seen,
+    #[expect(dead_code, reason = "a variable of the forward pass")]
+    features: Tensor,
+    masks: [Tensor; 2],
+}
+
 impl QwenVl {
     fn model(
         &self,
@@ -61,17 +73,17 @@ impl QwenVl {
         let before = cx.tape.construction_point();
         let mut embeddings = cx.module("language_model", |cx| self.text.embeddings(cx, ids));
         let after = cx.tape.construction_point();
-        let (states, merged) = cx.module("visual", |cx| self.tower.see(cx, pixels, ids.size(0)));
-        cx.tape.construct_here(before, after);
-        // How many tokens each image has is computed on the device; there is one part for each, and they are joined again.
-        let scalars = ["prod", "floor_divide"].map(|op| {
-            let count = [ids.size(0)];
-            ids.constant(op, &count, DType::I64)
+        let seen = (!self.pictures.are_none() || cx.tape.declaring()).then(|| {
+            let grids = self.pictures.of_batch(ids.size(0));
+            cx.module("visual", |cx| self.tower.see(cx, pixels, &grids))
         });
-        drop(scalars);
-        let features = merged.cat_list().to(embeddings.dtype());
-        let [image, video] = image_and_video_tokens(ids);
-        embeddings = embeddings.masked_scatter(&image, &features);
+        cx.tape.construct_here(before, after);
+        let placed = seen.map(|seen| {
+            let (placed, with_pictures) = place(ids, seen, &embeddings);
+            embeddings = with_pictures;
+            placed
+        });
+        let stacked = placed.as_ref().and_then(stacked);
         let places = [3, ids.size(0), ids.size(1)];
         let positions = ids.constant("zeros", &places, DType::I64);
         // `self.rope_deltas` stays with the model.
@@ -86,26 +98,42 @@ impl QwenVl {
                 padding_mask: None,
                 attention_masks: Some([mask, AttentionMask::None]),
                 position_ids: Some(positions.clone()),
+                stacked,
             };
             self.text.run(cx, embeddings.clone(), ids, inputs, cache)
         });
-        drop((states, merged, features, image, video, positions));
+        drop((placed, positions));
         hidden
     }
 }
 
-/// `get_placeholder_mask`: which tokens are an image's and which a film's; both are counted.
-fn image_and_video_tokens(ids: &Tensor) -> [Tensor; 2] {
-    let masks = [0; 2].map(|_| ids.constant("eq", ids.shape(), DType::Bool).unsqueeze(-1));
-    let scalar = |op, dtype| ids.constant(op, &[0; 0], dtype);
-    let count = || {
-        let count = scalar("sum", DType::I64);
-        ids.tape()
-            .workspace("sum", ids.numel() * DType::I64.bytes());
-        count
+/// Puts the features of pictures into their places among the embeddings.
+fn place(ids: &Tensor, seen: Seen, embeddings: &Tensor) -> (Placed, Tensor) {
+    // How many tokens each image has is computed on the device; there is one part for each, and they are joined again.
+    let scalars = ["prod", "floor_divide"].map(|op| {
+        let count = [ids.size(0)];
+        ids.constant(op, &count, DType::I64)
+    });
+    drop(scalars);
+    let features = seen.merged.cat_list().to(embeddings.dtype());
+    let masks = pictures::placeholders(ids, true);
+    let [image, _] = &masks;
+    let with_pictures = embeddings.masked_scatter(image, &features);
+    let placed = Placed {
+        seen,
+        features,
+        masks,
     };
-    let images = count();
-    drop((scalar("mul", DType::I64), scalar("eq", DType::Bool)));
-    drop((images, count()));
-    masks
+    (placed, with_pictures)
+}
+
+/// What the first layers of the language model add to their outputs (`_deepstack_process`).
+fn stacked(placed: &Placed) -> Option<Stacked> {
+    let [image, _] = &placed.masks;
+    let features = placed.seen.stacked.iter().map(Tensor::cat_list);
+    let stacked = Stacked {
+        mask: image.squeeze(-1),
+        features: features.collect(),
+    };
+    Some(stacked).filter(|stacked| !stacked.features.is_empty())
 }

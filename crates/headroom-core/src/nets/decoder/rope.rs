@@ -33,7 +33,14 @@ pub(crate) fn tables(
             if angles.shape().len() > 3 {
                 let cos = angles.cos().pipe(Tensor::mul_scalar);
                 let sin = angles.sin().pipe(Tensor::mul_scalar);
-                let [cos, sin] = [cos, sin].map(|table| mrope_sections(&table));
+                let [cos, sin] = [cos, sin].map(|table| match rope {
+                    // Height and width are written over the table for time.
+                    Rope::InterleavedSections => {
+                        let time = table.select(0);
+                        Tensor::cat(&time, &[&time], -1)
+                    }
+                    _ => mrope_sections(&table),
+                });
                 return [cos.to(dtype), sin.to(dtype)];
             }
             let both = match rope {
@@ -91,6 +98,12 @@ pub(super) fn rotated_rows([q, k]: [&Tensor; 2], tables: &[Tensor; 2]) -> [Tenso
     [rotated_q, rotated_k]
 }
 
+/// `apply_rotary_pos_emb` of Pixtral: queries and keys `[B, H, N, D]` by tables `[N, D]`.
+pub(super) fn rotated_by_tables(both: [&Tensor; 2], tables: &[Tensor; 2]) -> [Tensor; 2] {
+    let tables = tables.each_ref().map(|table| table.unsqueeze(0));
+    both.map(|x| rotated(x, &tables, rotate_half))
+}
+
 /// `(x.float() * cos) + (rotate_half(x.float()) * sin)`.
 pub(in crate::nets) fn rotated_in_fp32(x: &Tensor, [cos, sin]: &[Tensor; 2]) -> Tensor {
     let [cos, sin] = [cos.unsqueeze(1), sin.unsqueeze(1)];
@@ -127,7 +140,7 @@ pub(crate) fn apply(
     };
     match rope {
         Rope::InBlock => (q.clone(), k.clone(), Vec::new()),
-        Rope::Full => {
+        Rope::Full | Rope::InterleavedSections => {
             let q = rotated(q, &tables, rotate_half);
             (q, rotated(k, &tables, rotate_half), Vec::new())
         }

@@ -1,6 +1,6 @@
 //! Writing into parts of a tensor, and the variance that hand-written norms take.
 
-use super::super::{Layout, Tensor, borrowing, consuming, grads};
+use super::super::{DType, Layout, Tensor, borrowing, consuming, grads};
 
 impl Tensor {
     /// `self[..., a:b] = value`: the same memory, a new history. Backward copies the full gradient, takes the part's
@@ -17,6 +17,38 @@ impl Tensor {
                 let taken = whole.constant("clone", part.shape(), base.dtype);
                 let for_part = needs[1].then(|| taken.conform(part));
                 grads([needs[0].then_some(whole), for_part])
+            })
+        })
+    }
+
+    /// `self[mask] = rows` of `[B, S, H]` with a Boolean mask `[B, S]` that is true for as many places as there are rows: the same
+    /// memory, a new history. The mask is saved; the gradient is copied with zeros in those places, and taken from them.
+    pub fn put_where(&self, mask: &Tensor, rows: &Tensor) -> Tensor {
+        let (shape, taken) = (*self.shape(), *rows.shape());
+        let places = [rows.size(0), mask.shape().len() as u64];
+        drop(self.constant("nonzero", &places, DType::I64));
+        let bytes = 2.0 * rows.bytes() as f64;
+        self.tape().kernel("index_put", self.dtype(), 0.0, bytes);
+        self.detached_edge().from_op(&[self, rows], |needs| {
+            let needs = [needs.input(0), needs.input(1)];
+            let kept = mask.save();
+            borrowing(move |g| {
+                let mask = kept.unpack();
+                let for_self = needs[0].then(|| {
+                    let zeros = g.constant("zeros", &taken, g.dtype());
+                    let whole = g.copied("index_put", Layout::contiguous(shape));
+                    drop(g.constant("nonzero", &places, DType::I64));
+                    drop(zeros);
+                    whole
+                });
+                let for_rows = needs[1].then(|| {
+                    let places = g.constant("nonzero", &places, DType::I64);
+                    let rows = g.constant("index", &taken, g.dtype());
+                    drop(places);
+                    rows
+                });
+                drop(mask);
+                grads([for_self, for_rows])
             })
         })
     }

@@ -52,6 +52,7 @@ mod shape;
 mod softmax;
 mod unary;
 mod unbind;
+mod unfold;
 mod written;
 
 pub(crate) use attention::{AttentionMask, repeat_heads};

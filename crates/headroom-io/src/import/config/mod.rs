@@ -49,9 +49,8 @@ pub fn read(document: &Document) -> Imported {
         unused_keys: &mut imported.unused_keys,
     };
     reading.part(document, kind, "", &mut wanted);
-    let entries = catalog::models()
-        .iter()
-        .filter(|model| model.arch == kind.arch);
+    let arch = network(document, kind, &mut imported.problems);
+    let entries = catalog::models().iter().filter(|model| model.arch == arch);
     let sizes_known: Vec<&str> = entries
         .clone()
         .flat_map(|model| model.sizes().into_iter().map(|(name, _)| name))
@@ -77,6 +76,37 @@ pub fn read(document: &Document) -> Imported {
 }
 
 const TOOL: &str = "config.json";
+
+/// Model types whose networks are one: without a window Mistral is Llama.
+const ONE_NETWORK: &[(&str, &str)] = &[("mistral", "llama")];
+
+/// The network of a configuration whose parts may have types of their own: that of the usual parts, or one that is named by both
+/// types.
+fn network(document: &Document, kind: &ModelType, problems: &mut Vec<Problem>) -> String {
+    let mut network = kind.arch.to_string();
+    for (key, usual, _) in kind.parts {
+        let inner = document.get(key);
+        let given = inner.and_then(|inner| text(inner, "model_type"));
+        let Some(given) = given.filter(|given| given != usual && *given != kind.name) else {
+            continue;
+        };
+        let row = |name: &str| catalog::model_types().iter().find(|row| row.name == name);
+        // One that is not known at all has been refused already.
+        let Some(known) = row(given) else {
+            continue;
+        };
+        let other = row(usual).map(|row| row.arch);
+        let alike = !known.arch.is_empty() && other == Some(known.arch);
+        let joint = format!("{network}_{given}");
+        if nets::has(&joint) {
+            network = joint;
+        } else if !alike && !ONE_NETWORK.contains(&(given, usual)) {
+            let expected = format!("{usual} for this network");
+            problems.push(Problem::new(format!("{key}.model_type"), given, expected));
+        }
+    }
+    network
+}
 
 /// The row of a model type; another type is refused by name, with the nearest.
 fn covered(key: &str, given: &str, problems: &mut Vec<Problem>) -> Option<&'static ModelType> {
@@ -131,7 +161,10 @@ impl Reading<'_> {
                 continue;
             }
             // Two towers in one model: the prefix distinguishes sizes that both have.
-            let shared = matches!(name.as_str(), "layers" | "hidden" | "heads" | "ffn");
+            let shared = matches!(
+                name.as_str(),
+                "layers" | "hidden" | "heads" | "ffn" | "qk_norm" | "qkv_bias"
+            );
             let name = if shared {
                 format!("{prefix}{name}")
             } else {
@@ -268,6 +301,15 @@ impl Reading<'_> {
     /// A size; a boolean counts as 1 or 0, and `null` as 0 if it turns something off.
     fn size(&mut self, document: &Document, name: &str) -> Option<u64> {
         match document.get(name)? {
+            // A height and a width.
+            Document::List(sides) if matches!(name, "image_size" | "patch_size") => {
+                let (first, rest) = sides.split_first()?;
+                if rest.iter().any(|side| side != first) {
+                    self.refuse(name, "two numbers", "one number twice");
+                }
+                let square = Document::new().with(name, first.clone());
+                self.size(&square, name)
+            }
             Document::Null
                 if matches!(
                     name,

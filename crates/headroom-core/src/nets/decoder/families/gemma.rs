@@ -1,10 +1,10 @@
-//! Gemma to Gemma 3, and the language models of Gemma 3 with images and PaliGemma
+//! Gemma to Gemma 3, and the language models of Gemma 3 with images, PaliGemma and PaliGemma 2
 //! (transformers/models/{gemma,gemma2,gemma3,paligemma}/modeling_*.py).
 
 use super::llama::{INSIDE_VISION_MODEL, LLAMA};
 use crate::nets::decoder::family::{
     Activation, Attention, EmbeddingScale, Embeddings, Family, Head, Mlp, Norm, Norms, Placement,
-    QkNorm,
+    QkNorm, Scores,
 };
 
 pub(crate) const GEMMA: Family = Family {
@@ -44,6 +44,16 @@ pub(crate) const GEMMA2: Family = Family {
         ..GEMMA.head
     },
     ..GEMMA
+};
+
+/// The language model of PaliGemma 2; its class has no SDPA (`_supports_sdpa = False`).
+pub(crate) const PALIGEMMA2: Family = Family {
+    names: &INSIDE_VISION_MODEL,
+    attention: Attention {
+        scores: Scores::Capped,
+        ..GEMMA2.attention
+    },
+    ..GEMMA2
 };
 
 pub(crate) const GEMMA3_TEXT: Family = Family {

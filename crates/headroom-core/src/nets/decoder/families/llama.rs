@@ -88,6 +88,20 @@ pub(crate) const INSIDE_VISION_MODEL: Names = Names {
     ..NAMES
 };
 
+pub(crate) const INSIDE: Family = Family {
+    names: &INSIDE_VISION_MODEL,
+    ..LLAMA
+};
+
+/// The language model of Idefics3 and SmolVLM.
+pub(crate) const TEXT_MODEL: Family = Family {
+    names: &Names {
+        inner: Some("text_model"),
+        ..NAMES
+    },
+    ..LLAMA
+};
+
 /// Layer norms, a bias at every matrix, and an MLP of two of them: what models after GPT-2 share.
 pub(crate) const BIASED: Family = Family {
     attention: Attention {

@@ -1,6 +1,6 @@
-//! Mistral (transformers/models/mistral/modeling_mistral.py).
+//! Mistral, and the language model of Mistral 3 (transformers/models/{mistral,mistral3}/modeling_*.py).
 
-use super::llama::LLAMA;
+use super::llama::{INSIDE_VISION_MODEL, LLAMA};
 use crate::nets::decoder::family::{Attention, Family};
 
 pub(crate) const MISTRAL: Family = Family {
@@ -9,4 +9,9 @@ pub(crate) const MISTRAL: Family = Family {
         ..LLAMA.attention
     },
     ..LLAMA
+};
+
+pub(crate) const MISTRAL_INSIDE: Family = Family {
+    names: &INSIDE_VISION_MODEL,
+    ..MISTRAL
 };

@@ -18,14 +18,15 @@ mod mpt;
 mod olmo;
 mod opt;
 mod phi;
-mod qwen;
+pub(super) mod qwen;
 mod smollm3;
 mod stablelm;
 mod starcoder2;
 
 use super::family::Family;
 use super::gemma_vision::{self, Projector};
-use super::{Decoder, llava, qwen_vl};
+use super::qwen_vision::Kind;
+use super::{Decoder, idefics, internvl, llava, llava_tiles, pixtral, qwen_vl};
 use crate::nets::net::Build;
 use crate::nets::{ModelError, Net, Sizes};
 
@@ -72,13 +73,42 @@ pub(crate) const FAMILIES: &[(&str, Build)] = &[
     ("paligemma", |sizes| {
         gemma_vision::build(sizes, gemma::PALIGEMMA, Projector::Linear)
     }),
+    ("paligemma_gemma2", |sizes| {
+        gemma_vision::build(sizes, gemma::PALIGEMMA2, Projector::Linear)
+    }),
     ("qwen2_vl", |sizes| {
-        qwen_vl::build(sizes, qwen::QWEN2_VL, false)
+        qwen_vl::build(sizes, qwen::QWEN2_VL, Kind::Plain)
     }),
     ("qwen2_5_vl", |sizes| {
-        qwen_vl::build(sizes, qwen::QWEN2_VL, true)
+        qwen_vl::build(sizes, qwen::QWEN2_VL, Kind::windowed(sizes)?)
+    }),
+    ("qwen3_vl", |sizes| {
+        qwen_vl::build(sizes, qwen::QWEN3_VL, Kind::stacked(sizes)?)
+    }),
+    ("qwen3_vl_moe", |sizes| {
+        qwen_vl::build(sizes, qwen::QWEN3_VL_MOE, Kind::stacked(sizes)?)
     }),
     ("llava", |sizes| llava::build(sizes, llama::LLAMA)),
+    ("llava_next", |sizes| {
+        llava_tiles::next(sizes, llama::INSIDE)
+    }),
+    ("llava_onevision", |sizes| {
+        llava_tiles::one_vision(sizes, qwen::QWEN2_INSIDE)
+    }),
+    ("internvl", |sizes| {
+        internvl::build(sizes, qwen::QWEN2_INSIDE)
+    }),
+    ("internvl_qwen3", |sizes| {
+        internvl::build(sizes, qwen::QWEN3_INSIDE)
+    }),
+    ("internvl_qwen3_moe", |sizes| {
+        internvl::build(sizes, qwen::QWEN3_MOE_INSIDE)
+    }),
+    ("mistral3", |sizes| {
+        pixtral::build(sizes, mistral::MISTRAL_INSIDE)
+    }),
+    ("idefics3", |sizes| idefics::build(sizes, llama::TEXT_MODEL)),
+    ("smolvlm", |sizes| idefics::build(sizes, llama::TEXT_MODEL)),
 ];
 
 fn build(sizes: &Sizes, family: Family) -> Result<Box<dyn Net>, ModelError> {

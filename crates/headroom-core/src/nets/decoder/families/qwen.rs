@@ -1,9 +1,10 @@
-//! Qwen2, Qwen3, their mixtures of experts, and the language models of Qwen2-VL and Qwen2.5-VL
-//! (transformers/models/{qwen2,qwen3,qwen2_moe,qwen3_moe,qwen2_vl,qwen2_5_vl}/modeling_*.py).
+//! Qwen2, Qwen3, their mixtures of experts, and the language models of Qwen2-VL to Qwen3-VL
+//! (transformers/models/{qwen2,qwen3,qwen2_moe,qwen3_moe,qwen2_vl,qwen2_5_vl,qwen3_vl,qwen3_vl_moe}/modeling_*.py).
 
 use super::llama::{INSIDE_VISION_MODEL, LLAMA, NAMES};
 use crate::nets::decoder::family::{
-    Attention, Experts, Family, Head, Mlp, Names, Projection, QkNorm, SharedExpert,
+    Attention, Embeddings, Experts, Family, Head, Mlp, Names, Positions, Projection, QkNorm, Rope,
+    SharedExpert,
 };
 
 /// Qwen of 2023, by the file in its repository (modeling_qwen.py): one product makes queries, keys and values, and the loss casts
@@ -30,6 +31,12 @@ pub(crate) const QWEN2: Family = Family {
         ..LLAMA.attention
     },
     ..LLAMA
+};
+
+/// The language model of LLaVA-OneVision and InternVL 3.
+pub(crate) const QWEN2_INSIDE: Family = Family {
+    names: &INSIDE_VISION_MODEL,
+    ..QWEN2
 };
 
 pub(crate) const QWEN2_MOE: Family = Family {
@@ -74,4 +81,33 @@ pub(crate) const QWEN3_MOE: Family = Family {
         ..QWEN3.mlp
     },
     ..QWEN3
+};
+
+/// The language models of InternVL 3.5.
+pub(crate) const QWEN3_INSIDE: Family = Family {
+    names: &INSIDE_VISION_MODEL,
+    ..QWEN3
+};
+
+pub(crate) const QWEN3_MOE_INSIDE: Family = Family {
+    names: &INSIDE_VISION_MODEL,
+    ..QWEN3_MOE
+};
+
+/// The places of time, height and width take turns among the frequencies.
+const INTERLEAVED: Embeddings = Embeddings {
+    positions: Positions::Rotary(Rope::InterleavedSections),
+    ..LLAMA.embeddings
+};
+
+pub(crate) const QWEN3_VL: Family = Family {
+    names: &INSIDE_VISION_MODEL,
+    embeddings: INTERLEAVED,
+    ..QWEN3
+};
+
+pub(crate) const QWEN3_VL_MOE: Family = Family {
+    names: &INSIDE_VISION_MODEL,
+    embeddings: INTERLEAVED,
+    ..QWEN3_MOE
 };
