@@ -9,6 +9,8 @@ mod text;
 mod training;
 mod vision_language;
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -32,6 +34,8 @@ pub struct Record {
     hf_near: Option<String>,
     /// The part of the model that was trained, and alone on the card.
     hf_part: Option<String>,
+    /// Sizes by the catalogue's names that differ from those of the model at the hub, such as fewer layers.
+    changed: BTreeMap<String, u64>,
     group: String,
     task: String,
     precision: String,
@@ -73,6 +77,7 @@ pub fn run(record: &Record) -> Result<Run, String> {
 fn scenario(record: &Record) -> Result<Scenario, String> {
     let entry = entry(record)?;
     let mut scenario = Scenario::of_model(entry);
+    scenario.model.dims.clone_from(&record.changed);
     scenario.training = training(record)?;
     scenario.data.padding_mask = record.mask.starts_with("padding");
     let set = match record.group.as_str() {
