@@ -49,6 +49,11 @@ const RECIPES: &[(&str, &str, &str)] = &[
         "LLaMA-Factory, examples/train_lora: llama3_lora_sft_ds3.yaml",
     ),
     (
+        "model=llama-3.1-70b gpu=rtx-4090-24gb gpus=2 mb=1 seq=1024 precision=amp-bf16-on-bf16 lora=on quant=nf4",
+        "par=fsdp1 shard_quantized=on offload=parameters ckpt=layers",
+        "Answer.AI, fsdp_qlora: 70B on two cards of 24 GB",
+    ),
+    (
         "model=whisper-large-v3 gpu=rtx-4090-24gb mb=16 seq=448 precision=amp-fp16",
         "mb=4 accum=4 ckpt=layers optim=adamw-8bit",
         "transformers, examples/pytorch/speech-recognition, as fine-tuning guides halve it",

@@ -189,7 +189,7 @@ pub(super) const COMMANDS: &[Command] = &[
     },
     Command {
         name: "plan",
-        words: &["WHAT"],
+        words: &["WHAT…"],
         options: &[AIM, KEEP, ALLOW, PROGRAM, MARGIN, SET],
         about: "what to change: the fewest changes that fit, the fastest run, the one with most room",
         run: strategy::plan,

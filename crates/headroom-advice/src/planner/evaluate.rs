@@ -102,7 +102,8 @@ impl Evaluator {
     }
 
     fn run_quickly(&mut self, edits: &[Edit]) -> Option<Quick> {
-        if self.space.asks_first && !self.is_accepted(edits) {
+        // What one program cannot run is not worth a simulation, unless it is the way to what it can.
+        if self.space.locks.is_strict() && self.space.accepts_run && !self.is_accepted(edits) {
             return None;
         }
         let scenario = self.space.scenario(edits)?;
@@ -212,7 +213,7 @@ impl Evaluator {
 
     /// Whether the run with these edits may be proposed. No program writes one micro-batch and refuses another.
     pub fn is_accepted(&mut self, edits: &[Edit]) -> bool {
-        if self.space.locks.accepts.is_none() {
+        if !self.space.locks.is_strict() && !self.space.asks_some() {
             return true;
         }
         let of_any_size = |edit: &&Edit| !matches!(edit, Edit::MicroBatch(_));

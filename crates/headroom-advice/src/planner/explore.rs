@@ -227,6 +227,9 @@ impl Exploration {
         let Some(first) = self.found.pop() else {
             return;
         };
+        if !evaluator.is_accepted(&first.edits) {
+            return;
+        }
         self.tries += 1;
         match choose::verified(evaluator, &first.edits) {
             Some(chosen) => {

@@ -233,6 +233,13 @@ impl Planner {
             .copied()
             .filter(|edit| edit.results() > self.evaluator.space.locks.most);
         let Some(fastest) = self.fastest(exploration) else {
+            // That no program is known for what fits is better than nothing.
+            if self.evaluator.space.asks_some() {
+                self.evaluator.space.accepts_run = false;
+                self.next = Some(next);
+                let again = Exploration::new(&self.evaluator, &self.always);
+                return Stage::Exploring(Box::new(again));
+            }
             return next;
         };
         if let Some(edit) = sacrifice {

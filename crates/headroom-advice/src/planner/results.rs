@@ -76,7 +76,7 @@ impl Accepts {
         }
     }
 
-    /// That some program can run it, which is true of nearly all.
+    /// That some program can run it, which is true of nearly all, and asked only of runs around one of which it is.
     pub fn mostly(holds: impl Fn(&Scenario) -> bool + 'static) -> Self {
         Self {
             holds: Rc::new(holds),
@@ -121,12 +121,6 @@ impl Locks {
         self.accepts
             .as_ref()
             .is_some_and(|accepts| accepts.is_strict)
-    }
-
-    /// Whether runs that are not accepted are left out before they are simulated: one that is not accepted itself is the way
-    /// to those that are.
-    pub fn asks_first(&self, run: &Scenario) -> bool {
-        self.is_strict() && self.accept(run)
     }
 
     /// Whether the kept settings have the same values in both runs.

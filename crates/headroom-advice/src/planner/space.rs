@@ -21,8 +21,8 @@ pub struct Space {
     pub locks: Locks,
     /// Whether an update's samples may be cut in other micro-batches.
     pub cuts: bool,
-    /// Whether what may not be proposed is not simulated either.
-    pub asks_first: bool,
+    /// Whether the run itself may be proposed.
+    pub accepts_run: bool,
     /// Usable memory that no run may use.
     pub kept_free: Bytes,
 }
@@ -32,11 +32,16 @@ impl Space {
         Self {
             samples: run.effective_batch(),
             cuts: locks.most >= Results::SameBatch || !super::differs_when_cut(run),
-            asks_first: locks.asks_first(run),
+            accepts_run: locks.accept(run),
             kept_free: usable(run).unwrap_or_default().scale(locks.goal.margin),
             run: run.clone(),
             locks,
         }
+    }
+
+    /// Whether only runs are proposed that some program can run.
+    pub fn asks_some(&self) -> bool {
+        self.locks.accepts.is_some() && !self.locks.is_strict() && self.accepts_run
     }
 
     /// The run with these edits, which are sorted by axis; `None` if they are impossible together, or something locked would

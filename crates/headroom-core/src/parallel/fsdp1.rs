@@ -5,9 +5,9 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::fsdp2::MixedPrecision;
-use super::{Forward, Properties, Role, World, Wrapper, is_accelerate};
+use super::{Forward, Properties, Role, World, Wrapper, is_accelerate, pinned};
 use crate::tape::{Category, DType, Layout, Param, Scope, Stream, Tape, Tensor};
-use headroom_scenario::{Training, Wrap};
+use headroom_scenario::{Offload, Training, Wrap};
 
 const UNSHARD: Stream = Stream::side(1);
 const PRE_UNSHARD: Stream = Stream::side(2);
@@ -56,8 +56,8 @@ struct Handle {
     chunk: u64,
     loaded: DType,
     computed: DType,
-    /// This rank's chunk.
-    _local: Tensor,
+    /// This rank's chunk, unless it is on the host.
+    _local: Option<Tensor>,
     unsharded: RefCell<Option<Tensor>>,
     /// The gradient of passes that did not reduce.
     accumulated: RefCell<Option<Tensor>>,
@@ -160,19 +160,38 @@ impl Wrapper for FullyShardedDataParallel {
                 self.0.post_backward(&unit);
             }
             unit.hooked.take();
+            // `prepare_gradient_for_optim`.
+            for handle in unit.handles.iter().filter(|_| self.0.offloads()) {
+                handle.saved.take();
+            }
         }
         self.0.order.borrow_mut().clear();
+    }
+
+    /// Each chunk and its `_cpu_grad`, which frozen ones have, too.
+    fn pinned(&self) -> u64 {
+        let fsdp = &self.0;
+        if !fsdp.offloads() {
+            return 0;
+        }
+        let units = fsdp.units.borrow();
+        let handles = units.iter().flat_map(|unit| &unit.handles);
+        let each = handles.map(|handle| {
+            let bytes = handle.chunk.saturating_mul(handle.loaded.bytes());
+            pinned::block(bytes).saturating_mul(2)
+        });
+        each.fold(0, u64::saturating_add)
     }
 }
 
 impl State {
-    /// A module's flat parameter. PEFT's `fsdp_auto_wrap_policy`, which transformers' trainers set, wraps adapters apart from what
-    /// they adapt; here a layer's are gathered as one.
+    /// A module's flat parameter. PEFT's `fsdp_auto_wrap_policy`, which transformers' trainers set as others do that train
+    /// adapters, wraps adapters apart from what they adapt, whose gradients a common flat parameter would have as well; here a
+    /// layer's are gathered as one.
     fn unit(&self, scope: Scope, is_root: bool, params: Vec<Rc<Param>>) -> Unit {
-        let adapters = self.adapters && is_accelerate(self.world.trainer);
         let (apart, rest) = params
             .into_iter()
-            .partition(|param| adapters && param.trainable);
+            .partition(|param| self.adapters && param.trainable);
         let parts = [rest, apart].into_iter();
         let parts = parts.filter(|params: &Vec<_>| !params.is_empty());
         Unit {
@@ -214,8 +233,11 @@ impl State {
         let sizes = params.iter().map(|param| elements(param));
         let numel = sizes.fold(0, u64::saturating_add);
         let chunk = numel.div_ceil(ranks);
-        let local = tape.empty("flat_param", [chunk], loaded);
-        local.set_category(Category::Parameters);
+        let local = (!self.offloads()).then(|| {
+            let local = tape.empty("flat_param", [chunk], loaded);
+            local.set_category(Category::Parameters);
+            local
+        });
         let (start, mut begin) = (chunk.saturating_mul(rank), 0_u64);
         let end = start.saturating_add(chunk);
         let params = params.into_iter().map(|param| {
@@ -248,19 +270,25 @@ impl State {
         }
     }
 
+    /// `CPUOffload(offload_params=True)`: chunks, their gradients and the optimizer are the host's.
+    fn offloads(&self) -> bool {
+        self.world.parallel.offload != Offload::None
+    }
+
     fn padded(&self, handle: &Handle) -> u64 {
         handle
             .chunk
             .saturating_mul(u64::from(self.world.mesh.shard).max(1))
     }
 
-    /// `_unshard`: the chunk is cast where the policy requests it, and gathered straight into the flat parameter.
+    /// `_unshard`: the chunk is cast where the policy requests it, or comes from the host, and is gathered straight into the flat
+    /// parameter.
     fn unshard(&self, handle: &Handle) {
         if handle.unsharded.borrow().is_some() || handle.params.is_empty() {
             return;
         }
         let casts = handle.computed != handle.loaded;
-        let low = casts.then(|| {
+        let low = (casts || self.offloads()).then(|| {
             self.tape.on(PRE_UNSHARD, || {
                 self.tape.empty("mp_shard", [handle.chunk], handle.computed)
             })
@@ -399,7 +427,9 @@ impl State {
                 Some(before) => before.add_in_place(&shard),
                 None => shard,
             };
-            for (_, param) in &handle.params {
+            // `_offload_grad`: the host's copy is what the optimizer sees.
+            let seen = handle.params.iter().filter(|_| !self.offloads());
+            for (_, param) in seen {
                 let part = sum.as_strided(*param.data.layout());
                 param.grad.replace(Some(part));
             }
