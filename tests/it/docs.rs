@@ -125,6 +125,34 @@ fn the_first_commands_of_a_stranger_work() {
 }
 
 #[test]
+fn the_commonest_questions_are_answered_with_commands_that_run() {
+    let folder = headroom_testing::root().join("docs/questions");
+    let mut pages: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    pages.sort();
+    let mut run = 0;
+    for page in &pages {
+        let text = std::fs::read_to_string(page).unwrap();
+        let blocks = text.split("```sh\n").skip(1);
+        let blocks = blocks.map(|block| block.split("```").next().unwrap());
+        for command in blocks.flat_map(str::lines) {
+            let words = command.strip_prefix("headroom ").unwrap().split(' ');
+            let output = Command::new(env!("CARGO_BIN_EXE_headroom"))
+                .args(words)
+                .output()
+                .unwrap();
+            // 1: it does not fit, which is an answer.
+            let answered = matches!(output.status.code(), Some(0 | 1));
+            assert!(answered, "{}: {command}: {output:?}", page.display());
+            run += 1;
+        }
+    }
+    assert!(pages.len() >= 11 && run >= 20, "{} {run}", pages.len());
+}
+
+#[test]
 fn the_tables_are_the_programs() {
     let fields = format!("\n{}", schema::markdown());
     let tables = [
