@@ -17,8 +17,9 @@ use headroom_scenario::{Case, Draft, Problem, Scenario, presets, share};
 use headroom_scripts::shell::{Count, Launch};
 use headroom_scripts::{Beside, File};
 
+use super::own::{self, Own};
 use super::{
-    Imported, KeyEffect, allocator, config, effect_of_key, known, linked, plugin_script, recorded,
+    Imported, KeyEffect, allocator, config, effect_of_key, known, plugin_script, recorded,
 };
 
 /// What was brought.
@@ -71,7 +72,9 @@ pub fn words(text: &str, beside: &dyn Beside) -> Brought {
             ..Brought::default()
         };
     }
-    if let Some(model) = catalog::model_named(text).map(|entry| entry.id) {
+    // Of several words the model's name may be only the first.
+    let whole = Some(text).filter(|text| !text.contains(char::is_whitespace));
+    if let Some(model) = whole.and_then(catalog::model_named).map(|entry| entry.id) {
         return of_model(model, text);
     }
     let facts = reading::words(text, beside);
@@ -99,6 +102,27 @@ fn of_model(model: &str, written: &str) -> Brought {
 
 /// Files; `run` is what a file without a model changes.
 pub fn files(files: &[File], beside: &dyn Beside, run: Option<&Scenario>) -> Brought {
+    match own::read(files) {
+        Some(Own::Written(own)) => of_import(own, true),
+        Some(Own::Edited(name)) => {
+            let mut brought = others(files, beside, run);
+            let unread = brought.refused.is_some() || !brought.asks.is_empty();
+            if unread {
+                let expected = "as it was exported: what was changed in it cannot be read; change the scenario of its link";
+                brought.problems.push(Problem::new("WHAT", name, expected));
+            } else {
+                brought.notes.push(format!(
+                    "{name} was changed since it was exported: it is read as it is, not by its link"
+                ));
+            }
+            brought
+        }
+        None => others(files, beside, run),
+    }
+}
+
+/// Files that are not as Headroom wrote them.
+fn others(files: &[File], beside: &dyn Beside, run: Option<&Scenario>) -> Brought {
     if let [file] = files
         && let Some(brought) = alone(file, run)
     {
@@ -216,11 +240,8 @@ fn equivalent(launch: &Launch, mut flags: Document) -> Document {
     flags
 }
 
-/// A file that needs no program's reader: one of our own, a recorded model, a model's configuration.
+/// A file that needs no program's reader: a scenario, a recorded model, a model's configuration.
 fn alone(file: &File, run: Option<&Scenario>) -> Option<Brought> {
-    if let Some(own) = linked(&file.text) {
-        return Some(of_import(own, true));
-    }
     if let Some(own) = plugin_script(&file.text) {
         return Some(of_import(own, true));
     }

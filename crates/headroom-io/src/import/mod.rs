@@ -7,6 +7,7 @@ mod effect;
 mod environment;
 pub mod lightning;
 pub mod litgpt;
+mod own;
 mod pattern;
 pub mod recorded;
 pub mod snapshot;
