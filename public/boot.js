@@ -90,7 +90,7 @@ async function keepOffline() {
       if (worker.state === "installed" && !first) offer(worker);
       if (worker.state !== "activated" || !first) return;
       show("offline-notice");
-      setTimeout(() => document.getElementById("offline-notice")?.setAttribute("hidden", ""), 20_000);
+      setTimeout(() => document.getElementById("offline-notice")?.setAttribute("hidden", ""), 6_000);
     });
   // Files requested before the worker was active are not in its cache yet.
   const graphs = () => performance.getEntriesByType("resource").filter(({ name }) => name.includes("/graphs/"));

@@ -43,7 +43,8 @@ export async function serve(folder, port, path = "/") {
       "x-content-type-options": "nosniff",
       vary: "accept-encoding",
     };
-    const packs = !type.endsWith("png") && /\bbr\b/.test(request.headers["accept-encoding"] ?? "");
+    // A debug build's module would be compressed for minutes.
+    const packs = !type.endsWith("png") && statSync(file).size < 8e6 && /\bbr\b/.test(request.headers["accept-encoding"] ?? "");
     if (packs && request.method === "GET") {
       packed(file)
         .then((body) => response.writeHead(200, { ...headers, "content-encoding": "br", "content-length": body.length }).end(body))

@@ -3,108 +3,56 @@
 //! One `Session` holds the state and is every component's context. Its content comes from pure functions, which are tested
 //! without a browser.
 
-mod advice;
-mod bar;
-mod breakdown;
-mod browser;
-mod chart;
-mod cluster;
-mod colours;
-mod combo;
-mod compare;
-mod copy;
-mod doctor;
-mod draft;
-mod effects;
-mod exports;
-mod follow;
-mod form;
-mod gauge;
-mod graphs;
-mod guide;
-mod history;
-mod host;
-mod later;
-mod map;
-mod masthead;
-mod measured;
-mod network;
-mod one_rank;
-mod open;
-mod origin;
-mod picture;
-mod pipeline;
-mod places;
-mod plan_store;
-mod plans;
-mod preferences;
-mod printed;
-mod ranks;
-#[cfg(test)]
-mod sample;
-mod saves;
-mod session;
-mod sharing;
-mod signals;
-mod snapshot;
-mod stack;
-mod start;
-mod summary;
-mod sweep;
-mod table;
+mod change;
+mod diagnose;
+mod field;
+mod fits;
+mod run;
+mod shared;
 mod text;
-mod timeline;
-mod tone;
-mod trust;
-mod verdict;
-mod worker;
 
 use leptos::ev::MouseEvent;
 use leptos::prelude::*;
 
-use self::advice::{Advised, ManySteps};
-use self::breakdown::Breakdown;
-use self::compare::{Compare, CompareBanner};
-use self::doctor::Doctor;
-use self::exports::Run;
-use self::form::Questions;
-use self::guide::{GuideBanner, GuideSays};
-use self::host::HostAndDisk;
-use self::later::{Later, PanelQueue};
-use self::map::Map;
-use self::masthead::Masthead;
-use self::network::OwnNetwork;
-use self::pipeline::PipelineSchedule;
-use self::places::{Place, Section};
-use self::printed::Printed;
-use self::ranks::PerGpu;
-use self::session::Session;
-use self::stack::StackDefaults;
-use self::start::Start;
-use self::sweep::Sweep;
-use self::timeline::Timeline;
-use self::trust::Trust;
-use self::verdict::Verdict;
-use self::worker::JobKind;
+use self::change::advice::{self, MOVES};
+use self::change::compare::{Compare, CompareBanner};
+use self::change::guide::{self, GuideBanner, GuideSays};
+use self::change::planner::{self, PlanStrip, Planned, PlannerPanel};
+use self::change::single::EveryChange;
+use self::diagnose::doctor::Doctor;
+use self::field::ask::Ask;
+use self::field::form::Questions;
+use self::fits::breakdown::{Bar, Breakdown};
+use self::fits::depth::Depth;
+use self::fits::gauge::Pointed;
+use self::fits::map::{self, Map};
+use self::fits::pipeline::{self, PipelineSchedule};
+use self::fits::ranks::{self, PerGpu};
+use self::fits::sweep::{self, Sweep};
+use self::fits::timeline::Timeline;
+use self::fits::verdict::Verdict;
+use self::run::exports::{self, Run};
+use self::run::printed::Printed;
+use self::shared::later::{Later, PanelQueue};
+use self::shared::masthead::Masthead;
+use self::shared::places::{Place, Section};
+use self::shared::worker::JobKind;
+use self::shared::{browser, chart, effects, preferences, worker};
 use headroom_systems as systems;
 
 /// The worker's jobs, in order of priority.
 const JOBS: &[JobKind] = &[
-    start::CARDS,
+    planner::KIND,
+    map::KIND,
     sweep::KIND,
     ranks::KIND,
     pipeline::KIND,
     exports::REMEDIES,
-    map::KIND,
-    advice::LADDER.kind,
-    advice::TIERS.kind,
     advice::STEPS,
-    advice::SOLVE.kind,
-    advice::MOVES.kind,
-    advice::GPUS.kind,
+    MOVES.kind,
     guide::KIND,
-    advice::LAYOUTS.kind,
-    advice::SEARCH,
+    planner::REACH,
+    planner::CARDS,
 ];
 
 /// Mounts the page in place of the static placeholder in `index.html`.
@@ -130,6 +78,8 @@ fn App() -> impl IntoView {
     effects::fetch_graphs(session);
     provide_context(preferences::AdvicePreferences::default());
     provide_context(PanelQueue::begin());
+    provide_context(Planned::new());
+    provide_context(Pointed(RwSignal::new("")));
     effects::title(session);
     effects::follow_address(session);
     effects::listen_to_keys(session);
@@ -145,15 +95,12 @@ fn App() -> impl IntoView {
             {text::SKIP}
         </a>
         <Masthead/>
-        <Start/>
+        <Ask/>
         <div class="page">
             <Questions/>
             <div class="answers" id="answers" tabindex="-1">
                 <Verdict/>
-                <div class="banners">
-                    <CompareBanner/>
-                    <GuideBanner/>
-                </div>
+                <FirstScreen/>
                 <Section place=Place::Fits>
                     <Breakdown/>
                     <Later>
@@ -163,41 +110,22 @@ fn App() -> impl IntoView {
                         <Sweep/>
                     </Later>
                     <Later>
-                        <PerGpu/>
+                        <SeveralGpus/>
                     </Later>
                     <Later>
-                        <PipelineSchedule/>
+                        <Depth width/>
+                    </Later>
+                </Section>
+                <Section place=Place::Change>
+                    <Later>
+                        <PlannerPanel/>
                     </Later>
                     <Later>
-                        <Map/>
-                    </Later>
-                    <Later>
-                        <ManySteps width/>
+                        <EveryChange/>
                     </Later>
                     <Later>
                         <GuideSays/>
                     </Later>
-                    <Later>
-                        <Compare/>
-                    </Later>
-                    <Later>
-                        <StackDefaults/>
-                    </Later>
-                    <Later>
-                        <HostAndDisk/>
-                    </Later>
-                    <Later>
-                        <Limits/>
-                    </Later>
-                    <Later>
-                        <Trust/>
-                    </Later>
-                    <Later>
-                        <OwnNetwork/>
-                    </Later>
-                </Section>
-                <Section place=Place::Change>
-                    <Advised width/>
                 </Section>
                 <Section place=Place::Run>
                     <Later>
@@ -216,26 +144,36 @@ fn App() -> impl IntoView {
     }
 }
 
-/// What the estimate leaves out.
+/// Below the verdict: three plans, the bar, and which batch fits.
 #[component]
-fn Limits() -> impl IntoView {
-    let session = Session::current();
-    let items = move || {
-        let estimate = session.estimate.get();
-        let lines = estimate.map(|estimate| estimate.not_modelled.clone());
-        let item = |line: String| view! { <li>{line}</li> };
-        lines
-            .unwrap_or_default()
-            .into_iter()
-            .map(item)
-            .collect_view()
-    };
+fn FirstScreen() -> impl IntoView {
     view! {
-        <section class="panel screen-only" aria-label=text::NOT_MODELLED>
-            <details class="more" id="not-modelled">
-                <summary>{text::NOT_MODELLED}</summary>
-                <ul class="plain-list">{items}</ul>
-            </details>
+        <div class="banners">
+            <CompareBanner/>
+            <GuideBanner/>
+        </div>
+        <section class="plan-strip screen-only" aria-label=text::PLANS_TITLE data-testid="plans-strip">
+            <Later>
+                <PlanStrip/>
+            </Later>
         </section>
+        <div class="pictures">
+            <Bar/>
+            <div class="map-place screen-only">
+                <Later>
+                    <Map/>
+                </Later>
+            </div>
+        </div>
+        <Compare/>
+    }
+}
+
+/// What each of several GPUs holds and computes; absent for one.
+#[component]
+fn SeveralGpus() -> impl IntoView {
+    view! {
+        <PerGpu/>
+        <PipelineSchedule/>
     }
 }

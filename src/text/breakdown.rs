@@ -1,5 +1,19 @@
 //! Texts of the breakdown.
 
+use headroom_core::estimate::Phase;
+
+pub const VLLM: &str = "vLLM and buffers";
+pub const VLLM_WHY: &str = "vLLM's weights and key-value cache on this GPU, and tensors of the model that are not trained.";
+pub const BAR: &str = "GPU memory";
+pub const BREAKDOWN: &str = "Where the memory goes";
+
+pub fn at_the_peak(phase: Phase) -> String {
+    format!(
+        "at the peak of a step, in {}",
+        super::phase(phase).to_ascii_lowercase()
+    )
+}
+
 pub const FORWARD_END: &str = "After the forward pass";
 pub const BETWEEN: &str = "Between steps";
 pub const WHOLE_MODEL: &str = "Everything";
@@ -15,10 +29,6 @@ pub const SMALLER: &str = "smaller items";
 /// Why a tensor is kept until backward.
 pub fn kept_for(operations: &str) -> String {
     format!("backward of {operations}")
-}
-
-pub fn largest_of(name: &str) -> String {
-    format!("largest {name}")
 }
 
 pub const ALIVE: &str = "Alive at this point";

@@ -3,7 +3,6 @@
 pub const COMPARE: &str =
     "Pin this scenario, change any setting, and compare the two side by side.";
 pub const NO_DIFFERENCE: &str = "No difference yet: change a setting.";
-pub const COMPARE_TITLE: &str = "Compare";
 pub const KEEP_AS_A: &str = "Keep this as A";
 pub const COMPARED: &str = "Compared with A";
 pub const SWAP: &str = "Swap";

@@ -11,8 +11,8 @@ pub const YOUR_RUN: &str = "Is this the run on the screen?";
 pub const YES_COMPARE: &str = "Yes, compare with it";
 pub const NO_COMPARE: &str = "No";
 pub const OTHER_RUN: &str =
-    "Not compared with the run on the screen. Enter your model and settings to compare them.";
-pub const COMPARED_WITH_RUN: &str = "Compared with the run on the screen.";
+    "Not compared with your settings. Enter your model and settings to compare them.";
+pub const COMPARED_WITH_RUN: &str = "Compared with your settings.";
 pub const NO_NUMBERS: &str = "This error has no numbers, so it cannot be diagnosed on its own. Paste nvidia-smi or torch.cuda.memory_summary() as well, or log a few steps with the probe.";
 pub const OF_THE_HOST: &str =
     "This is the computer's own memory, not the GPU's: see “Host memory and disk”.";

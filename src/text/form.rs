@@ -1,12 +1,20 @@
 //! Texts of the form.
 
-use headroom_scenario::{NameKind, Problem, one_of, settings};
+use super::short_choice;
+use headroom_core::estimate::Unsupported;
+use headroom_scenario::resolve::Origin;
+use headroom_scenario::{NameKind, Parallelism, Problem, one_of, settings};
 
 pub const RESET_ABOUT: &str = "Revert every change since the chosen example";
 
 /// A problem with a value, with the page's labels for settings.
 pub fn problem(problem: &Problem) -> String {
     let (field, given) = (problem.field(), problem.given());
+    if field == STRATEGY && problem.expected().contains("hardware.gpus above 1") {
+        let choice =
+            Parallelism::from_id(given).map_or(given.into(), |it| short_choice(it.label()));
+        return format!("{choice} needs at least 2 GPUs.");
+    }
     let label = settings::find(field).map_or(field, |setting| setting.label);
     match problem {
         Problem::UnknownName { kind, near, .. } => {
@@ -30,6 +38,37 @@ pub fn problem(problem: &Problem) -> String {
     }
 }
 
+const STRATEGY: &str = "parallel.strategy";
+
+/// Why there is no answer.
+pub fn unsupported(unsupported: &Unsupported) -> String {
+    match unsupported {
+        Unsupported::NothingTrained(of) if of.field() == "training.lora.targets" => {
+            format!("LoRA matches no layer here: {}.", of.expected())
+        }
+        Unsupported::NothingTrained(of) | Unsupported::Setting(of) => problem(of),
+        other => other.to_string(),
+    }
+}
+
+/// What set a value, if that was not the person.
+pub fn source(origin: &Origin) -> Option<String> {
+    Some(match origin {
+        Origin::User => return None,
+        Origin::Format(_) => "default".into(),
+        Origin::Catalogue { .. } => "this model's own".into(),
+        Origin::Trainer { library, .. } => format!("{library}'s default"),
+        Origin::Preset(_) => "from the preset".into(),
+        Origin::Link => "from the link".into(),
+        Origin::Method { why, .. } => (*why).into(),
+        Origin::File {
+            tool: "sentence", ..
+        } => "as you wrote".into(),
+        Origin::File { tool, key } => format!("{key} ({tool})"),
+        Origin::Assumed(why) => why.clone(),
+    })
+}
+
 /// What a field accepts, where a text was refused.
 pub fn expected(problem: &Problem) -> String {
     match problem {
@@ -38,12 +77,27 @@ pub fn expected(problem: &Problem) -> String {
     }
 }
 
+pub const MAP: &str = "Which batch fits at which length";
 pub const SAMPLES: &str = "samples";
 pub const TOKENS: &str = "tokens";
 pub const PIXELS: &str = "pixels";
 
-pub fn more(section: &str) -> String {
-    format!("More: {}", section.to_ascii_lowercase())
+pub const SETTINGS: &str = "The training run";
+pub const EVERY_SETTING: &str = "All settings";
+pub const FIND_SETTING: &str = "Find a setting";
+pub const FIND_SETTING_EXAMPLE: &str = "Find a setting ( / )";
+
+pub fn set_by(source: &str) -> String {
+    format!("Set by: {source}.")
+}
+
+pub fn settings_found(found: usize, most: usize) -> String {
+    match found {
+        0 => "No setting has these words.".into(),
+        1 => "1 setting".into(),
+        _ if found <= most => format!("{found} settings"),
+        _ => format!("{most} of {found} settings; type more"),
+    }
 }
 
 pub const CHANGED_SETTING: &str = "changed";

@@ -37,23 +37,3 @@ pub const fn of_copies(others: bool) -> &'static str {
 }
 
 pub const EVERY_GPU: &str = "Every GPU";
-pub const LAYOUTS: &str = "Layouts";
-pub const LAYOUTS_ABOUT: &str = "Ways to split the run over these GPUs with data, tensor, pipeline and context parallelism, at the same effective batch. Only layouts on the Pareto front of time and memory are listed.";
-pub const NO_LAYOUT: &str = "No layout of these GPUs fits.";
-
-pub fn layouts_tried(tried: u64) -> String {
-    format!("{tried} layouts tried so far.")
-}
-
-pub fn layouts_found(tried: u64, too_large: u64, left_out: u64) -> String {
-    format!(
-        "{tried} layouts tried: {too_large} need too much memory. {left_out} more are not valid or not modelled."
-    )
-}
-
-pub fn fewest_gpus(gpus: u32) -> String {
-    match gpus {
-        1 => "Fewest GPUs that can train it: 1.".into(),
-        _ => format!("Fewest GPUs that can train it: {gpus}."),
-    }
-}

@@ -7,12 +7,17 @@ pub fn guide_banner(claims: usize) -> String {
     format!("This system has a memory guide of its own: {claims} of its claims are checked here.")
 }
 
+/// A quotation without Markdown's emphasis.
+pub fn without_marks(text: &str) -> String {
+    text.replace("**", "")
+}
+
 pub const GUIDE: &str = "What this system’s guide says";
 pub const SAID: &str = "The guide says";
 pub const COMPUTED: &str = "Computed here";
 pub const WHY: &str = "Why they differ";
 pub const KNOBS: &str = "Its flags and what they do";
-pub const STACK_DEFAULTS: &str = "Defaults that were taken for you";
+pub const STACK_DEFAULTS: &str = "Assumed defaults";
 pub const OF_THE_METHOD: &str = "LoRA";
 pub const DEFAULT: &str = "default";
 pub const CHANGED: &str = "changed";

@@ -2,34 +2,36 @@
 
 mod advice;
 mod breakdown;
+mod chips;
 mod compare;
 mod doctor;
 mod files;
 mod form;
 mod gpus;
 mod guide;
+mod lists;
 mod many_steps;
 mod network;
 mod parts;
 mod plans;
-mod search;
 mod snapshot;
 mod start;
 mod verdict;
 
 pub use advice::*;
 pub use breakdown::*;
+pub use chips::*;
 pub use compare::*;
 pub use doctor::*;
 pub use files::*;
 pub use form::*;
 pub use gpus::*;
 pub use guide::*;
+pub use lists::*;
 pub use many_steps::*;
 pub use network::*;
 pub use parts::*;
 pub use plans::*;
-pub use search::*;
 pub use snapshot::*;
 pub use start::*;
 pub use verdict::*;
@@ -39,7 +41,6 @@ pub const APPLY: &str = "Apply";
 pub const COPY: &str = "Copy";
 pub const COPIED: &str = "Copied";
 pub const COPY_YOURSELF: &str = "Select the text and press Ctrl+C";
-pub const STOP: &str = "Stop";
 
 /// A count of parameters with three figures: `124 M`.
 pub fn count(number: u64) -> String {

@@ -7,4 +7,4 @@ pub const PLANS_ARE_LOCAL: &str =
 pub const NOT_KEPT: &str =
     "This browser does not allow storage: save plans as a file or a bookmark.";
 pub const FORGET: &str = "Delete";
-pub const SHARE: &str = "Share as";
+pub const SHARE: &str = "Share";

@@ -3,18 +3,20 @@
 use headroom_scenario::share::DATA_VERSION;
 
 pub const TAGLINE: &str = "Does this training run fit on that GPU?";
-pub const START: &str = "Start";
-pub const START_ABOUT: &str =
-    "Name a model, paste a configuration or an error, or start from an example.";
-pub const START_CLOSE: &str = "Close";
-pub const ANY: &str = "Model, configuration, command or error";
-pub const ANY_EXAMPLE: &str = "Llama-3.1-8B, a URL, or paste";
+pub const START: &str = "What you want to run";
+pub const START_FROM: &str = "Examples";
+pub const ANY: &str = "Say it, or paste a model, command, config.json, script or error";
+pub const ANY_EXAMPLE: &str = "LoRA on Llama-3.1-8B at 4k, RTX 4090";
 pub const GO: &str = "Go";
+pub const OPEN_FILE: &str = "Open a file";
+pub const MENU: &str = "Menu";
+pub const RESET: &str = "Reset";
+pub const PRINT: &str = "Print";
+pub const UNITS_BINARY: &str = "Units: GiB";
+pub const UNITS_DECIMAL: &str = "Units: GB";
 pub const PART_OF_A_RUN: &str =
-    "The file names no model: its settings were applied to the current run.";
-pub const NOT_FOUND: &str =
-    "Unknown name. Choose an example below, or paste the model's config.json.";
-pub const START_AGAIN: &str = "Start from a model, a file or an example";
+    "No model is named: these settings were applied to the run on the screen.";
+pub const NOT_FOUND: &str = "Unknown name. Choose an example, or paste the model's config.json.";
 pub const RECORD: &str = "Record a model that you have in Python";
 pub const RECORD_LABEL: &str = "the lines that record a model";
 pub const RECORD_ABOUT: &str = "These three lines, the last one in Python, run a step once without a GPU and write model.json. Open that file here.";
@@ -24,7 +26,7 @@ from headroom_record import record; record(model, example_batch, \"model.json\")
 
 /// For a model whose recorded graph is being loaded.
 pub fn graph_loading(id: &str) -> String {
-    format!("Loading the recorded graph of {id}…")
+    format!("Loading this model's recorded graph ({id})…")
 }
 
 pub fn graph_failed(id: &str) -> String {
@@ -33,7 +35,6 @@ pub fn graph_failed(id: &str) -> String {
     )
 }
 
-pub const DECLARE: &str = "Declare your own network";
 pub const OPEN_IN: &str = "Open in Headroom";
 pub const BACK_TO_YOURS: &str = "Back to my scenario";
 pub const SHARED: &str = "You opened a shared scenario. ";
@@ -48,12 +49,12 @@ pub fn other_data(data: &str) -> String {
 
 pub const UNREADABLE: &str = "Could not read that file: expected text of at most 4 MiB.";
 
-/// A key of a file without a corresponding setting.
 /// What is missing, and why.
 pub fn asked(what: &str, why: &str) -> String {
     format!("{what}? {why}")
 }
 
+/// A key of a file without a corresponding setting.
 pub fn ignored(what: &str) -> String {
     format!("ignored: {what}")
 }

@@ -4,7 +4,7 @@ use std::num::NonZero;
 
 use super::network::DECLARED;
 use headroom_base::units::{Bytes, UnitStyle};
-use headroom_scenario::{Case, Checkpointing, Runtime, Scenario};
+use headroom_scenario::{Batch, Case, Checkpointing, Objective, Quantization, Runtime, Scenario};
 
 /// The number of things that are not modelled.
 pub fn left_out(count: usize) -> String {
@@ -21,17 +21,29 @@ pub const TRUST_LIKE: &str = "No run of this model was recorded. These are the m
 pub const TRUST_ALL: &str = "All recorded runs are in docs/accuracy.md of the source code.";
 pub const SKIP: &str = "Skip to the answer";
 pub const VERDICT: &str = "Verdict";
-pub const RUNS_WHEN_REFUSED: &str = "The steps still run on this GPU: when cudaMalloc fails, the allocator frees its cache and retries, which stalls the GPU each time.";
+pub const RUNS_WHEN_REFUSED: &str =
+    "It still runs, slower: the allocator flushes its cache and retries.";
 pub const STALE: &str = "(from the last valid input)";
 pub const ALLOCATED: &str = "allocated";
 pub const RESERVED: &str = "reserved";
-pub const DEVICE: &str = "on the device";
+pub const DEVICE: &str = "on the GPU";
 pub const PARAMETERS: &str = "parameters";
 pub const TRAINED: &str = "trained";
-pub const WHOLE: &str = "On the device";
+pub const WHOLE: &str = "Total on GPU";
 
-pub fn assumed(assumptions: &str) -> String {
-    format!("Assuming {assumptions}.")
+/// "batch 1, accumulate 16, 8 GPUs = 128".
+pub fn effective(batch: &Batch) -> String {
+    let replicas = u32::try_from(batch.replicas).unwrap_or(u32::MAX);
+    let Batch {
+        micro_batch,
+        accumulation,
+        ..
+    } = batch;
+    format!(
+        "batch {micro_batch}, accumulate {accumulation}, {} = {}",
+        super::gpus(replicas),
+        batch.samples()
+    )
 }
 
 /// What the verdict is about, in the order people say it.
@@ -40,7 +52,10 @@ pub fn about(scenario: &Scenario) -> String {
     let card = case.gpu.map_or(&*scenario.hardware.gpu, |gpu| gpu.name);
     let cards = match scenario.hardware.gpus {
         1 => card.to_string(),
-        many => format!("{many} × {card}"),
+        many => {
+            let strategy = super::short_choice(scenario.parallel.strategy.label());
+            format!("{many} × {card}, {strategy}")
+        }
     };
     let model = match (&scenario.model.network, case.model) {
         (None, Some(model)) if scenario.model.dims.is_empty() => model.name.into(),
@@ -54,9 +69,17 @@ pub fn about(scenario: &Scenario) -> String {
         (Some(_), Some(_)) => DECLARED.into(),
         (_, None) => scenario.model.id.clone(),
     };
-    let method = match &training.lora {
-        Some(lora) => format!("LoRA rank {}", lora.rank),
-        None => "full training".into(),
+    let method = match training.task.objective {
+        Objective::Pretraining => super::method(training),
+        objective => format!(
+            "{}, {}",
+            super::short_choice(objective.label()),
+            super::method(training)
+        ),
+    };
+    let quantized = match training.quantization {
+        Quantization::None => String::new(),
+        other => format!(", {}", super::quantization(other)),
     };
     let checkpointing = match training.checkpointing {
         Checkpointing::None => String::new(),
@@ -72,17 +95,25 @@ pub fn about(scenario: &Scenario) -> String {
         times => format!("{times} × ({batch})"),
     };
     let (precision, optimizer) = (training.precision.label(), training.optimizer.label());
-    format!("{model}, {method}, {precision}, {optimizer}{checkpointing}, {batch} on {cards}")
+    format!(
+        "{model}, {method}{quantized}, {precision}, {optimizer}{checkpointing}, {batch} on {cards}"
+    )
 }
 
 /// The title of a timeline whose largest value this is.
 pub fn axis(units: UnitStyle, largest: Bytes) -> String {
     format!(
-        "{} over the step, in order of allocation",
+        "Allocated {} (x: allocation events)",
         units.scale(largest).1
     )
 }
 
+/// Equal micro-batches that the timeline leaves out.
+pub fn passes_drawn(drawn: usize, all: u64) -> String {
+    format!(". {drawn} of {all} micro-batches are drawn; the others repeat them")
+}
+
+pub const DEPTH: &str = "More about this answer";
 pub const NOT_MODELLED: &str = "Not modelled";
 
 /// The measured correction, if any.

@@ -41,7 +41,7 @@ test("whatever is pressed is at least 24 pixels high and wide", async ({ visit }
     await page.setViewport({ width, height });
     await visit.open(`${visit.site.url}#v=1&dims=layers=2,hidden=128,heads=2&seq=64`);
     await page.evaluate(() => document.querySelectorAll("details:not(.menu)").forEach((it) => (it.open = true)));
-    await page.waitForSelector('[data-testid="gpus"] [aria-busy=false] tbody tr');
+    await page.waitForSelector('[data-testid="cards"] [aria-busy=false] tbody tr');
     await page.waitForSelector('[data-testid="moves"] [aria-busy=false] tbody tr');
     const small = await page.evaluate(() => {
       const shows = (it) => it.checkVisibility({ visibilityProperty: true }) && it.getClientRects().length > 0;

@@ -90,7 +90,7 @@ const CRAWL = () => {
 async function crawl(visit, fragment, least) {
   const person = await Person.open(visit, fragment);
   await person.page.evaluate(CRAWL);
-  for (const panel of ["moves", "tiers", "gpus", "solve"]) {
+  for (const panel of ["moves", "planner", "reach", "cards"]) {
     await visit.page.waitForSelector(`[data-testid="${panel}"] [aria-busy=false] tbody tr`);
   }
   const wrong = [];
@@ -163,7 +163,7 @@ for (const width of [1440, 768, 360]) {
         await visit.page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
         await Person.open(visit, `${SMALL}&mb=4&vs&mb=8`);
         await visit.page.evaluate(() => document.querySelectorAll("details").forEach((part) => (part.open = true)));
-        for (const panel of ["moves", "tiers", "gpus", "solve"]) {
+        for (const panel of ["moves", "planner", "reach", "cards"]) {
           await visit.page.waitForSelector(`[data-testid="${panel}"] [aria-busy=false] tbody tr`);
         }
         await accessible(visit, `${scheme} ${width}`);

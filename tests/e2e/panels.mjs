@@ -10,7 +10,7 @@ test("advice is worked out in the background, can be taken and taken back", asyn
   await visit.open();
   await visit.set("data.micro_batch", "64");
   const before = await visit.bytes();
-  await press(visit, '[data-testid="ladder"] tbody button');
+  await press(visit, '[data-testid="plans-strip"] li button');
   await until("the advice to be taken", async () => (await visit.bytes()) < before);
   assert.match(await visit.page.$eval("#verdict", (it) => it.innerText), /fits/);
   // What was before stays to be seen behind what is.
@@ -19,17 +19,14 @@ test("advice is worked out in the background, can be taken and taken back", asyn
   await until("the run before", async () => (await visit.bytes()) === before);
 });
 
-test("every panel of advice fills, and a search can be stopped", async ({ visit }) => {
+test("every panel of advice fills", async ({ visit }) => {
   await visit.open(`${visit.site.url}#v=1&dims=layers=2,hidden=128,heads=2&seq=64`);
-  for (const panel of ["moves", "tiers", "gpus", "solve", "search", "steps"]) await unfold(visit, panel);
-  for (const panel of ["moves", "tiers", "gpus", "solve"]) {
+  for (const panel of ["moves", "reach", "cards", "steps"]) await unfold(visit, panel);
+  for (const panel of ["moves", "reach", "cards"]) {
     await visit.page.waitForSelector(`[data-testid="${panel}"] [aria-busy=false] tbody tr`);
   }
   await visit.page.waitForSelector('[data-testid="steps"] tbody tr');
   await visit.page.waitForSelector('[data-testid="steps"] .plot .line-soft');
-  await visit.page.waitForFunction(() => /combinations/.test(document.querySelector('[data-testid="search"]').innerText));
-  await press(visit, '[data-testid="search"] .actions button');
-  await visit.page.waitForFunction(() => /Search again/.test(document.querySelector('[data-testid="search"]').innerText));
   assert.deepEqual(visit.heard, []);
 });
 
@@ -101,7 +98,6 @@ test("a network is declared by keyboard, checked as it is typed, and taken back"
 
 test("a cell of the fit map is the run it shows", async ({ visit }) => {
   await visit.open();
-  await unfold(visit, "map");
   await press(visit, '[data-testid="map"] [data-cell="0 0"]');
   await visit.address("seq=128");
   assert.equal(await visit.page.$eval('[name="data.micro_batch"]', (it) => it.value), "1");
@@ -237,12 +233,11 @@ test("a memory snapshot says which lines hold the memory, and what the run on th
   assert.deepEqual(visit.heard, []);
 });
 
-test("several GPUs show what each holds, and the layouts in which they can share the run", async ({ visit }) => {
+test("several GPUs show what each holds and computes", async ({ visit }) => {
   const { page } = visit;
   const small = "dims=layers=2,hidden=128,heads=2&seq=64";
   await visit.open(`${visit.site.url}#v=1&${small}`);
   assert.equal(await page.$eval('[data-testid="ranks"]', (it) => it.hidden), true);
-  assert.equal(await page.$('[data-testid="layouts"]'), null);
   await page.goto("about:blank");
   await visit.open(`${visit.site.url}#v=1&model=llama-3.1-8b&dims=layers=2&seq=64&mb=1&gpus=2&pp=2&accum=2`);
   await page.waitForFunction(() => {
@@ -258,11 +253,9 @@ test("several GPUs show what each holds, and the layouts in which they can share
   const waits = /each GPU is idle (\d+) % of the time/.exec(await page.$eval('[data-testid="pipeline"]', (it) => it.innerText));
   // A third of the passes, which are not all of the step.
   assert.ok(Number(waits[1]) > 5 && Number(waits[1]) < 33, waits[0]);
-  await unfold(visit, "layouts");
-  await page.waitForSelector('[data-testid="layouts"] [aria-busy=false] tbody tr');
-  assert.match(await page.$eval('[data-testid="layouts"]', (it) => it.innerText), /layouts tried/);
-  // A layout that is applied is the run: the page then needs what its row said.
-  const row = '[data-testid="layouts"] tbody tr:last-child';
+  // A plan that is applied is the run: the page then needs what its row said.
+  const row = '[data-testid="planner"] .advice tbody tr:last-child';
+  await page.waitForSelector(row);
   const needs = await page.$eval(`${row} [data-head="Needs"]`, (it) => it.innerText);
   await page.$eval(`${row} button`, (it) => it.click());
   await page.waitForFunction((needs) => document.querySelector(".verdict").innerText.includes(needs), {}, needs);

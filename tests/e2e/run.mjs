@@ -13,6 +13,7 @@ import "./places.mjs";
 import "./access.mjs";
 import "./acceptance.mjs";
 import "./errands.mjs";
+import "./faults.mjs";
 import "./crawl.mjs";
 
 const DIST = new URL("../../dist", import.meta.url).pathname;

@@ -81,6 +81,7 @@ test("no request leaves the page after it has loaded", async ({ visit, site }) =
   await visit.set("data.micro_batch", "5");
   await visit.set("training.precision", "bf16");
   await visit.download('[data-testid="export-yaml"]');
+  await visit.page.click('[data-testid="share"] summary');
   await visit.page.click('[data-testid="copy-link"]');
   await visit.address("bf16");
 
@@ -100,6 +101,7 @@ test("the page keeps its own policy, and logs no error", async ({ visit }) => {
   await visit.set("data.micro_batch", "4");
   await visit.set("training.optimizer", "sgd");
   await visit.download('[data-testid="export-yaml"]');
+  await visit.page.click('[data-testid="share"] summary');
   await visit.page.click('[data-testid="copy-link"]');
   assert.deepEqual(await visit.violations(), []);
   assert.deepEqual(visit.heard, []);

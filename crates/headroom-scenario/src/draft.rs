@@ -25,6 +25,8 @@ pub struct Draft {
     refused: BTreeMap<SettingId, Problem>,
     /// Defaults that were spelled out have been dropped.
     released: bool,
+    /// What nobody said is as people start with the model.
+    usual: bool,
 }
 
 impl Draft {
@@ -38,18 +40,20 @@ impl Draft {
 
     /// What has to be said to get this scenario.
     pub fn of(scenario: &Scenario) -> Self {
-        Self::needed(None, scenario, &Origin::User)
+        Self::needed(None, false, scenario, &Origin::User)
     }
 
     /// The same for a file that changes this run.
     pub fn of_run(run: &Scenario) -> Self {
-        Self::needed(Some(Scenario::VERSION), run, &Origin::Link)
+        Self::needed(Some(Scenario::VERSION), false, run, &Origin::Link)
     }
 
-    fn needed(format: Option<u32>, scenario: &Scenario, origin: &Origin) -> Self {
-        let defaults = resolve::defaults(format, scenario);
+    fn needed(format: Option<u32>, usual: bool, scenario: &Scenario, origin: &Origin) -> Self {
+        let usual_run = usual.then(|| resolve::needed_of_adapters(scenario));
+        let defaults = resolve::defaults(format, usual_run, scenario);
         let mut draft = Self {
             format,
+            usual,
             ..Self::default()
         };
         for setting in settings::all() {
@@ -66,7 +70,7 @@ impl Draft {
 
     /// What has to be said to get from here to this scenario: what it still has keeps its origin.
     pub fn moved_to(&self, scenario: &Scenario) -> Self {
-        let mut draft = Self::of(scenario);
+        let mut draft = Self::needed(None, self.usual, scenario, &Origin::User);
         for (setting, (value, origin)) in &self.values {
             if setting.applies(scenario) && setting.value(scenario) == *value {
                 let kept = (value.clone(), origin.clone());
@@ -79,6 +83,19 @@ impl Draft {
     /// Takes a value back: the setting has its default again.
     pub fn forget(&mut self, setting: SettingId) {
         self.values.remove(setting);
+    }
+
+    /// From here on what nobody said is as people start with the model that is named: its usual method, batch and length
+    /// instead of the format's defaults.
+    pub fn bring_usual_run(&mut self) {
+        if self.format.is_some() && !self.released {
+            self.release();
+        }
+        self.usual = true;
+    }
+
+    pub(super) fn has_usual_run(&self) -> bool {
+        self.usual
     }
 
     pub fn format(&self) -> Option<u32> {
@@ -151,7 +168,12 @@ impl Draft {
     /// Keeps what the person said and what differs from the defaults. Presets, links and files spell out defaults too: these
     /// follow the software and the method from here on. Only once, or the order of changes would matter.
     fn release(&mut self) {
-        let minimal = Self::of(&resolve::resolve(self).scenario);
+        let minimal = Self::needed(
+            None,
+            self.usual,
+            &resolve::resolve(self).scenario,
+            &Origin::User,
+        );
         self.values.retain(|setting, (_, origin)| {
             *origin == Origin::User || minimal.values.contains_key(setting)
         });

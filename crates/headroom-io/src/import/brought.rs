@@ -72,14 +72,22 @@ pub fn words(text: &str, beside: &dyn Beside) -> Brought {
             ..Brought::default()
         };
     }
-    // Of several words the model's name may be only the first.
-    let whole = Some(text).filter(|text| !text.contains(char::is_whitespace));
-    if let Some(model) = whole.and_then(catalog::model_named).map(|entry| entry.id) {
+    // A name may have spaces; words beside it say more, though names leave out the words of tuning.
+    let named = || catalog::model_named(text).map(|entry| entry.id);
+    if let Some(model) = named().filter(|_| !text.contains(char::is_whitespace)) {
         return of_model(model, text);
     }
     let facts = reading::words(text, beside);
     let is_sentence = facts.trainer.origin().is_none();
-    of_facts(facts, Draft::default(), is_sentence)
+    if is_sentence
+        && facts.network().is_none()
+        && let Some(model) = named()
+    {
+        return of_model(model, text);
+    }
+    let mut brought = of_facts(facts, Draft::default(), is_sentence);
+    adapt_every_layer(&mut brought.draft);
+    brought
 }
 
 fn of_model(model: &str, written: &str) -> Brought {
@@ -437,16 +445,47 @@ fn every_linear(facts: &Facts, draft: &mut Draft) {
             .iter()
             .any(|name| matches!(name.as_str(), "all-linear" | "all"))
     });
-    let Some(setting) = settings::find("training.lora.targets").filter(|_| all) else {
+    if let Some(setting) = settings::find(TARGETS).filter(|_| all) {
+        set_every_layer(setting, draft, &resolve(draft).scenario);
+    }
+}
+
+const TARGETS: &str = "training.lora.targets";
+const EVERY_LAYER: &str = "every linear layer";
+
+fn set_every_layer(setting: SettingId, draft: &mut Draft, scenario: &Scenario) {
+    let layers = estimate::linear_layers(&Case::of(scenario)).unwrap_or_default();
+    if !layers.is_empty() {
+        let origin = Origin::Assumed(EVERY_LAYER.into());
+        draft.read(setting, &layers.join(","), origin);
+    }
+}
+
+/// Puts adapters of which nobody said where they go on every linear layer of the model: no one list of names fits all models.
+pub fn adapt_every_layer(draft: &mut Draft) {
+    let said = settings::find("training.lora").and_then(|setting| draft.get(setting));
+    let adapted_here = said.is_some_and(|(_, origin)| {
+        matches!(
+            origin,
+            Origin::User | Origin::File { .. } | Origin::Assumed(_)
+        )
+    });
+    // A link without names means its format's.
+    let is_open = draft.format().is_none() || adapted_here;
+    let Some(setting) = settings::find(TARGETS).filter(|_| is_open) else {
         return;
     };
-    let scenario = resolve(draft).scenario;
-    let layers = estimate::linear_layers(&Case::of(&scenario)).unwrap_or_default();
-    if !layers.is_empty() {
-        draft.read(
-            setting,
-            &layers.join(","),
-            Origin::Assumed("every linear layer".into()),
-        );
+    let ours = Origin::Assumed(EVERY_LAYER.into());
+    if draft
+        .get(setting)
+        .is_some_and(|(_, origin)| *origin == ours)
+    {
+        // Another model has other layers, and a run without adapters none.
+        draft.forget(setting);
+    }
+    let resolved = resolve(draft);
+    let open = matches!(resolved.origins.get(setting), Some(Origin::Format(_)));
+    if open && resolved.scenario.training.lora.is_some() {
+        set_every_layer(setting, draft, &resolved.scenario);
     }
 }

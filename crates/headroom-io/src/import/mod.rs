@@ -19,7 +19,7 @@ pub mod torchtune;
 pub mod unsloth;
 pub mod verl;
 
-pub use brought::{Brought, answer, files, words};
+pub use brought::{Brought, adapt_every_layer, answer, files, words};
 pub use effect::{KeyEffect, effect_of_key};
 pub use environment::allocator;
 

@@ -18,8 +18,8 @@ pub struct MethodDefault {
     pub in_effect: bool,
 }
 
-pub(super) fn apply(scenario: &Scenario, values: &mut Values) {
-    if let Some(default) = method_default(scenario) {
+pub(super) fn apply(scenario: &Scenario, adapted: bool, values: &mut Values) {
+    if let Some(default) = default_of(scenario, adapted || scenario.training.lora.is_some()) {
         let MethodDefault {
             setting,
             value,
@@ -33,12 +33,16 @@ pub(super) fn apply(scenario: &Scenario, values: &mut Values) {
 
 /// The default for adapters on a language model, in a plain PyTorch loop, on a GPU with bf16. Trainers have their own.
 pub fn method_default(scenario: &Scenario) -> Option<MethodDefault> {
+    default_of(scenario, scenario.training.lora.is_some())
+}
+
+fn default_of(scenario: &Scenario, adapted: bool) -> Option<MethodDefault> {
     let case = Case::of(scenario);
     let decoder = case
         .listed_model()
         .is_some_and(|model| model.category == ModelCategory::Decoders);
     let has_bf16 = case.has((8, 0), |gpu| gpu.bf16);
-    let adapted = scenario.training.lora.is_some() && scenario.stack.trainer == Trainer::Torch;
+    let adapted = adapted && scenario.stack.trainer == Trainer::Torch;
     let setting =
         settings::find("training.precision").filter(|_| adapted && decoder && has_bf16)?;
     Some(MethodDefault {

@@ -9,6 +9,7 @@ mod format;
 mod method;
 mod origin;
 mod trainer;
+mod usual;
 
 use std::collections::BTreeMap;
 
@@ -35,15 +36,43 @@ type Values = BTreeMap<SettingId, (Value, Origin)>;
 pub fn resolve(draft: &Draft) -> Resolved {
     // Which defaults hold depends on the software, the model and the method that the draft names.
     let stack_and_model = fill(draft, &format::values(draft.format())).scenario;
-    fill(draft, &defaults(draft.format(), &stack_and_model))
+    let usual = draft.has_usual_run().then(|| said_of_adapters(draft));
+    fill(draft, &defaults(draft.format(), usual, &stack_and_model))
 }
 
-/// The value of every setting in such a scenario where the draft has none.
-pub(super) fn defaults(format: Option<u32>, scenario: &Scenario) -> Values {
+/// Whether the draft wants adapters; `None` if it leaves that open.
+fn said_of_adapters(draft: &Draft) -> usual::Said {
+    let setting = settings::find("training.lora")?;
+    let mut children = settings::all()
+        .iter()
+        .filter(|child| child.parent == Some(setting.path));
+    match draft.get(setting) {
+        Some((value, _)) => Some(*value == Value::Switch(true)),
+        None => children.any(|child| draft.mentions(child)).then_some(true),
+    }
+}
+
+/// What has to be said about adapters to get this scenario: nothing where the usual run agrees.
+pub(super) fn needed_of_adapters(scenario: &Scenario) -> usual::Said {
+    let has = scenario.training.lora.is_some();
+    (usual::has_adapters(scenario, None) != has).then_some(has)
+}
+
+/// The value of every setting in such a scenario where the draft has none; with the usual run of its model if that is asked
+/// for.
+pub(super) fn defaults(
+    format: Option<u32>,
+    usual: Option<usual::Said>,
+    scenario: &Scenario,
+) -> Values {
     let mut values = format::values(format);
     if format.is_none() {
         catalogue::apply(scenario, &mut values);
-        method::apply(scenario, &mut values);
+        let adapted = usual.is_some_and(|said| usual::has_adapters(scenario, said));
+        method::apply(scenario, adapted, &mut values);
+        if let Some(said) = usual {
+            usual::apply(scenario, said, &mut values);
+        }
     }
     trainer::apply(scenario, &mut values);
     values

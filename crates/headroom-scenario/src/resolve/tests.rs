@@ -287,3 +287,60 @@ fn assumptions_are_said_in_one_line_by_source() {
         "GeForce RTX 4090 as the GPU, bf16 autocast over fp32 weights (defaults)",
     );
 }
+
+#[test]
+fn a_model_that_is_named_brings_its_usual_run() {
+    #[track_caller]
+    fn check(changes: &str, expected: &[(&str, &str)]) {
+        let mut draft = Draft::default();
+        draft.bring_usual_run();
+        let draft = changed(draft, changes);
+        let scenario = resolve(&draft).scenario;
+        for (path, value) in expected {
+            let setting = settings::find(path).unwrap();
+            assert_eq!(setting.get(&scenario), *value, "{changes}: {path}");
+        }
+        // What is applied to it keeps its meaning.
+        let mut other = scenario.clone();
+        other.data.micro_batch += 1;
+        assert_eq!(
+            resolve(&draft.moved_to(&other)).scenario,
+            other,
+            "{changes}"
+        );
+        assert_eq!(
+            resolve(&draft.moved_to(&scenario)).scenario,
+            scenario,
+            "{changes}"
+        );
+    }
+    let adapted = [
+        ("training.lora", "on"),
+        ("data.micro_batch", "1"),
+        ("data.sequence", "2048"),
+        ("training.precision", "amp-bf16-on-bf16"),
+        ("training.checkpointing", "layers"),
+    ];
+    check("model=llama-3.1-8b", &adapted);
+    check(
+        "model=llama-3.1-8b seq=4096 lora_rank=64",
+        &[("data.sequence", "4096"), ("training.lora.rank", "64")],
+    );
+    let full = [("training.lora", "off"), ("training.precision", "amp-bf16")];
+    check("model=llama-3.1-8b lora=off", &full);
+    check(
+        "model=llama-3.1-70b gpus=8",
+        &[("training.lora", "off"), ("parallel.strategy", "fsdp2")],
+    );
+    check(
+        "model=sdxl-unet",
+        &[
+            ("training.lora", "on"),
+            ("training.lora.targets", "to_q,to_k,to_v"),
+        ],
+    );
+    // What is small starts as it always did.
+    let small = [("training.lora", "off"), ("data.micro_batch", "8")];
+    check("model=gpt2", &small);
+    check("model=whisper-small", &[("data.sequence", "448")]);
+}

@@ -240,7 +240,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         path: "parallel.sync_each",
         key: "sync_each",
-        label: "Reduce each micro-batch",
+        label: "Sync gradients every micro-batch",
         unit: "",
         value_type: ValueType::Switch,
         help: "Reduce gradients after every micro-batch of an accumulation instead of only after the last (no no_sync).",

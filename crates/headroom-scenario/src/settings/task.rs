@@ -172,7 +172,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         path: "task.iterations",
         key: "iterations",
-        label: "Passes over a round",
+        label: "PPO epochs",
         unit: "",
         value_type: ValueType::Whole {
             low: 1,
@@ -233,7 +233,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         path: "task.evaluated",
         key: "evaluated",
-        label: "Kept of an evaluation",
+        label: "Eval outputs kept",
         unit: "",
         value_type: ValueType::Choice(EvaluationOutput::CHOICES),
         help: "What evaluation keeps of each batch on the GPU until it ends.",

@@ -78,7 +78,7 @@ pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
 fn at_the_start(failure: &Failure, findings: &Findings, tried: Bytes, total: Bytes) -> Reading {
     let (reason, sure): (String, f64) = match (findings.moment.step, failure.reserved()) {
         (Some(step), _) => (
-            format!("It happened at step {step}: nothing had time to accumulate or change."),
+            format!("It happened at step {step}: too early for a leak."),
             0.72,
         ),
         (None, Some(reserved)) => (

@@ -1,0 +1,86 @@
+//! Three plans below the verdict, each with its figures and a button.
+
+use leptos::prelude::*;
+
+use super::Planned;
+use super::proposal::Proposal;
+use crate::shared::browser;
+use crate::shared::places::Place;
+use crate::shared::session::Session;
+use crate::shared::signals::memo;
+use crate::text;
+use headroom_base::units::Seconds;
+use headroom_scenario::share;
+
+/// Rows of the strip, which keeps its height whatever it shows.
+const ROWS: usize = 3;
+
+/// The plans, in brief. Their place is there from the first paint on.
+#[component]
+pub fn PlanStrip() -> impl IntoView {
+    let session = Session::current();
+    let planned = Planned::current();
+    planned.follow(session);
+    let rows = memo(move || {
+        planned
+            .found
+            .with(|found| found.plans().take(ROWS).cloned().collect::<Vec<_>>())
+    });
+    let message = move || {
+        let said = planned.found.with(|found| found.message.clone());
+        if said.is_empty() {
+            text::PLANNING.into()
+        } else {
+            said
+        }
+    };
+    view! {
+        <header>
+            <h3 id="plans-title" tabindex="-1">{text::PLANS_TITLE}</h3>
+            <p class="quiet" role="status">{message}</p>
+            <button type="button" class="plain more-plans" on:click=|_| Place::Change.show()>
+                {text::MORE_PLANS}
+            </button>
+        </header>
+        <ul class="plan-rows" aria-busy=move || (!planned.is_done()).to_string()>
+            <For each=move || rows.get() key=Proposal::write let(run)>
+                <Row run/>
+            </For>
+        </ul>
+    }
+}
+
+#[component]
+fn Row(run: Proposal) -> impl IntoView {
+    let session = Session::current();
+    let (name, steps, results) = (run.name.clone(), run.steps.clone(), run.results.clone());
+    let whole = format!("{}: {}", run.name, run.steps);
+    let label = text::apply_plan(&run.name);
+    let (bytes, seconds) = (run.needs, run.seconds);
+    let needs = move || bytes.show(session.units.get());
+    let time = seconds.map(|seconds| text::per_step(&Seconds::new(seconds).to_string()));
+    let apply = move |_| take(session, &run.link, "#plans-title");
+    view! {
+        <li>
+            <p class="plan-what" title=whole>
+                <strong>{name}</strong>
+                " "
+                {steps}
+            </p>
+            <p class="plan-figures">
+                <span class="number">{needs}</span>
+                <span class="number">{time}</span>
+                <span class="quiet">{results}</span>
+            </p>
+            <button type="button" aria-label=label on:click=apply>
+                {text::APPLY}
+            </button>
+        </li>
+    }
+}
+
+/// Applies a proposed run. Its button may be gone then: the focus goes to `focus`.
+pub fn take(session: Session, link: &str, focus: &'static str) {
+    session.apply(share::read(link).scenario);
+    browser::catch_focus(focus);
+}

@@ -1,0 +1,5 @@
+//! Why a run ran out of memory.
+
+pub mod doctor;
+pub mod measured;
+pub mod snapshot;

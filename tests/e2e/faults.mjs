@@ -1,0 +1,215 @@
+// What people stumbled over, each done again as they did it.
+import assert from "node:assert/strict";
+import { until } from "./browser.mjs";
+import { Person } from "./person.mjs";
+import { headroom, press, test, unfold } from "./test.mjs";
+
+const verdict = (visit) => visit.page.$eval("#verdict", (it) => it.innerText);
+const about = (visit) => visit.page.$eval(".about", (it) => it.innerText);
+const value = (visit, path) => visit.page.$eval(`[name="${path}"]`, (it) => it.value);
+const chips = (visit, kind = ".chip") => visit.page.$$eval(`.chips ${kind}`, (all) => all.map((it) => it.firstChild.data ?? it.innerText));
+const say = async (visit, words) => {
+  await visit.page.$eval("#any", (it) => (it.focus(), it.select()));
+  await visit.page.keyboard.type(words);
+  await visit.page.keyboard.press("Enter");
+};
+
+for (const model of ["gpt2", "t5-base", "sdxl-unet", "llama-3.2-1b"]) {
+  test(`a ticked LoRA is an answer, not an error: ${model}`, async ({ visit }) => {
+    await visit.open(`${visit.site.url}#v=1&model=${model}&mb=1`);
+    await press(visit, '[name="training.lora"]');
+    await visit.address("lora=on");
+    await until("the answer", async () => /LoRA rank 16/.test(await about(visit)));
+    assert.equal(await visit.page.$(".verdict.stale"), null);
+    assert.equal(await visit.page.$eval(".verdict", (it) => it.querySelectorAll(".problems:not(.link-notes) li").length), 0);
+    assert.deepEqual(visit.heard, []);
+  });
+}
+
+test("a sentence is understood, told apart from what is assumed, and corrected where it stands", async ({ visit }) => {
+  const { page } = visit;
+  await visit.open();
+  await say(visit, "RTX 4090, LoRA on Llama-3.1-8B at 4k");
+  await until("the answer", async () => /Llama 3\.1 8B, LoRA/.test(await about(visit)));
+  const [said, assumed] = [await chips(visit, ".chip:not(.assumed)"), await chips(visit, ".chip.assumed")];
+  for (const words of ["Llama 3.1 8B", "GeForce RTX 4090", "4096 tokens"]) assert.ok(said.includes(words), `${words}: ${said}`);
+  assert.ok(assumed.includes("batch 1"), assumed.join());
+  assert.match(await verdict(visit), /of 23\.\d: /);
+  // In place: the chip opens its field, and says what assumed the value.
+  await press(visit, '[data-chip="data.micro_batch"]');
+  await page.waitForSelector('[name="chip.data.micro_batch"]');
+  assert.match(await page.$eval(".chip-field", (it) => it.innerText), /assumed/);
+  await page.$eval('[name="chip.data.micro_batch"]', (it) => (it.focus(), it.select()));
+  await page.keyboard.type("2");
+  await page.keyboard.press("Tab");
+  await visit.address("mb=2");
+  await until("the chip to be given", async () => (await chips(visit, ".chip:not(.assumed)")).includes("batch 2"));
+});
+
+test("lists begin with what is new and used", async ({ visit }) => {
+  const { page } = visit;
+  await visit.open();
+  const first = async (path, typed) => {
+    await page.focus(`[name="${path}"]`);
+    await page.keyboard.type(typed);
+    await page.waitForSelector(`[id="${path}.list"] [role=option]`);
+    const name = await page.$eval(`[id="${path}.list"] [role=option]`, (it) => it.firstChild.data);
+    await page.keyboard.press("Escape");
+    return name;
+  };
+  assert.match(await first("model.id", "qwen"), /Qwen3/);
+  assert.match(await first("model.id", "mistral"), /^Mi(ni)?stral/);
+  assert.match(await first("hardware.gpu", "H100"), /H100 SXM/);
+  assert.doesNotMatch(await first("hardware.gpu", "12 GB"), /128|Apple/);
+  await page.focus('[name="hardware.gpu"]');
+  await page.keyboard.type("H100");
+  await page.keyboard.press("Enter");
+  await until("the usual H100", async () => /H100 SXM5 80/.test(await value(visit, "hardware.gpu")));
+});
+
+test("a model brings its usual run", async ({ visit }) => {
+  await visit.open();
+  await visit.set("model.id", "Llama 3.1 8B");
+  await until("adapters", async () => /LoRA rank 16, bf16 autocast over bf16 weights/.test(await about(visit)));
+  assert.deepEqual([await value(visit, "data.micro_batch"), await value(visit, "data.sequence")], ["1", "2048"]);
+  assert.match(await verdict(visit), /Needs (1|2)\d\.\d GiB/);
+  await visit.set("model.id", "Whisper large-v3");
+  assert.equal(await value(visit, "data.sequence"), "448");
+});
+
+test("the verdict's line names quantisation, strategy and task", async ({ visit }) => {
+  await visit.open(`${visit.site.url}#v=1&model=qwen3-14b&lora=on&quant=nf4&mb=1&gpus=2&par=fsdp2&task=sft`);
+  const said = await about(visit);
+  for (const words of [/QLoRA/, /NF4/, /FSDP 2/, /fine-tuning/]) assert.match(said, words);
+  assert.match(await visit.page.title(), /QLoRA/);
+});
+
+test("a repair shows its numbers before the click", async ({ visit }) => {
+  await Person.open(visit, headroom(["link", "qwen-7b-grpo-vllm-8x80gb"]).trim());
+  await visit.page.select("#export-target", "torchtune");
+  await visit.page.waitForFunction(() => [...document.querySelectorAll(".remedies button")].length > 0);
+  const labels = await visit.page.$$eval(".remedies button", (all) => all.map((it) => it.innerText));
+  for (const label of labels) assert.match(label, /: [\d.]+ [KMGT]iB, (fits|probably|does)/);
+});
+
+test("a guide's table gives most of its width to reasons", async ({ visit }) => {
+  await visit.page.setViewport({ width: 1440, height: 900 });
+  await visit.open();
+  await visit.page.select("#preset", "dreams");
+  await visit.page.waitForSelector('[data-testid="guide"]:not([hidden])');
+  await unfold(visit, "guide");
+  await visit.page.waitForFunction(() => document.querySelectorAll('[data-testid="guide"] .badge').length > 5);
+  const [widths, text, tallest] = await visit.page.$eval('[data-testid="guide"] table', (it) => [
+    [...it.rows[0].cells].map((cell) => cell.getBoundingClientRect().width),
+    it.innerText,
+    Math.max(...[...it.rows].map((row) => row.getBoundingClientRect().height)),
+  ]);
+  assert.ok(widths[3] > 250 && widths[2] < 200, widths.join());
+  assert.ok(tallest < 350, `a row of ${tallest} px`);
+  assert.doesNotMatch(text, /\*\*/);
+});
+
+test("numbers of modules stand apart", async ({ visit }) => {
+  await visit.open();
+  await unfold(visit, "modules");
+  await visit.page.waitForSelector('[data-testid="modules"] .tensors tbody tr');
+  const gaps = await visit.page.$$eval('[data-testid="modules"] .tensors tbody tr', (rows) =>
+    rows.flatMap((row) => {
+      const boxes = [...row.cells].map((cell) => {
+        const range = document.createRange();
+        range.selectNodeContents(cell);
+        return range.getBoundingClientRect();
+      });
+      return boxes.slice(1).map((box, at) => box.left - boxes[at].right);
+    }),
+  );
+  assert.ok(Math.min(...gaps) >= 8, gaps.join());
+});
+
+test("micro-batches that are not drawn are said", async ({ visit }) => {
+  await visit.open(`${visit.site.url}#v=1&dims=layers=2,hidden=128,heads=2&seq=64&mb=1&accum=64`);
+  const panel = () => visit.page.$eval("[aria-labelledby=timeline-title]", (it) => it.innerText);
+  await until("the omission", async () => /\d+ of 64 micro-batches are drawn/.test(await panel()));
+});
+
+test("the slider's thumb is below the cursor", async ({ visit }) => {
+  await visit.page.setViewport({ width: 1440, height: 900 });
+  await visit.open();
+  await visit.page.waitForSelector('[data-testid="timeline"] .cursor');
+  const off = await visit.page.$eval('[data-testid="timeline"]', (it) => {
+    const slider = it.querySelector(".scrubber");
+    const cursor = it.querySelector(".cursor").getBoundingClientRect();
+    const track = slider.getBoundingClientRect();
+    const thumb = 16;
+    const share = (slider.value - slider.min) / (slider.max - slider.min);
+    return track.left + thumb / 2 + share * (track.width - thumb) - cursor.left;
+  });
+  assert.ok(Math.abs(off) < 1.5, `${off} px`);
+});
+
+test("the first screen has few controls and few words", async ({ visit }) => {
+  await visit.page.setViewport({ width: 1440, height: 900 });
+  await visit.open();
+  await visit.page.waitForSelector('[data-testid="plans-strip"] [aria-busy=false]');
+  const [controls, words] = await visit.page.evaluate(() => {
+    const seen = (it) => it.checkVisibility({ visibilityProperty: true }) && it.getBoundingClientRect().top < innerHeight && it.getClientRects().length > 0;
+    const controls = [...document.querySelectorAll("#app :is(button, input, select, textarea, summary, a[href], [role=grid])")].filter(
+      (it) => seen(it) && getComputedStyle(it).clipPath === "none" && it.type !== "file",
+    );
+    const walk = document.createTreeWalker(document.querySelector("#app"), NodeFilter.SHOW_TEXT);
+    let words = 0;
+    while (walk.nextNode()) {
+      const parent = walk.currentNode.parentElement;
+      if (!seen(parent) || parent.closest("select, .aside, [role=grid], svg")) continue;
+      words += walk.currentNode.data.split(/\s+/).filter((word) => /[a-z]{2}/i.test(word)).length;
+    }
+    return [controls.map((it) => it.outerHTML.slice(0, 60)), words];
+  });
+  assert.ok(controls.length <= 40, `${controls.length} controls: ${controls.join("\n")}`);
+  assert.ok(words <= 250, `${words} words`);
+});
+
+test("all settings are found from one field, with what set each", async ({ visit }) => {
+  const { page } = visit;
+  await visit.open(`${visit.site.url}#v=1&trainer=trl&model=llama-3.2-1b`);
+  await page.evaluate(() => document.activeElement.blur());
+  await page.keyboard.press("/");
+  await page.keyboard.type("gradient clipping");
+  await page.waitForSelector('[name="find.training.clip"]');
+  assert.match(await page.$eval('[data-testid="find-setting"]', (it) => it.innerText), /default/);
+  await page.keyboard.press("Escape");
+  await until("nothing found", async () => (await page.$('[name="find.training.clip"]')) === null);
+});
+
+test("a point of the chart is a plan", async ({ visit }) => {
+  const { page } = visit;
+  await visit.open();
+  await visit.set("data.micro_batch", "64");
+  await page.waitForSelector('[data-testid="time-memory"] .point.plan');
+  const before = await visit.bytes();
+  const label = await page.$eval('[data-testid="time-memory"] .point.plan', (it) => it.getAttribute("aria-label"));
+  assert.match(label, /GiB, .* a step/);
+  await press(visit, '[data-testid="time-memory"] .point.plan');
+  await until("the plan to be taken", async () => (await visit.bytes()) < before);
+});
+
+test("no focus is under the help of another field", async ({ visit }) => {
+  const { page } = visit;
+  await page.setViewport({ width: 1440, height: 900 });
+  await visit.open();
+  await page.$eval('[data-testid="settings"]', (it) => (it.open = true));
+  await page.focus('[name="hardware.gpu"]');
+  const covered = [];
+  for (let stops = 0; stops < 40; stops += 1) {
+    await page.keyboard.press("Tab");
+    const under = await page.evaluate(() => {
+      const it = document.activeElement;
+      const help = document.querySelector(".explainer");
+      if (!it.closest(".questions") || !help.innerText.trim()) return "";
+      const [a, b] = [it.getBoundingClientRect(), help.getBoundingClientRect()];
+      return a.bottom > b.top + 1 && a.top < b.bottom - 1 ? it.name || it.outerHTML.slice(0, 60) : "";
+    });
+    if (under) covered.push(under);
+  }
+  assert.deepEqual(covered, []);
+});
