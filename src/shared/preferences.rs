@@ -129,8 +129,10 @@ impl Limits {
         } else {
             Results::SameBatch
         };
+        // With everything locked nothing that changes training is proposed; what to unlock is still looked for.
+        let all_kept = most != Results::Changes;
         let kept = Keep::SETTINGS.iter().zip(self.keep.0);
-        let kept = kept.filter(|(_, kept)| *kept);
+        let kept = kept.filter(|(_, kept)| *kept && !all_kept);
         let kept = kept.flat_map(|(paths, _)| paths.iter().filter_map(|path| settings::find(path)));
         Locks {
             most,

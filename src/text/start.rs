@@ -5,7 +5,7 @@ use headroom_scenario::share::DATA_VERSION;
 pub const TAGLINE: &str = "Does this training run fit on that GPU?";
 pub const START: &str = "What you want to run";
 pub const START_FROM: &str = "Examples";
-pub const ANY: &str = "Say it, or paste a model, command, config.json, script or error";
+pub const ANY: &str = "Say it, or paste a command, config or error";
 pub const ANY_EXAMPLE: &str = "LoRA on Llama-3.1-8B at 4k, RTX 4090";
 pub const GO: &str = "Go";
 pub const OPEN_FILE: &str = "Open a file";

@@ -92,6 +92,7 @@ fn class(setting: &Setting) -> &'static str {
         ValueType::Words | ValueType::Sizes | ValueType::Choice(_) | ValueType::Model => " wide",
         ValueType::Gpu => " long",
         _ if setting.path == "hardware.gpus" => " short",
+        _ if setting.path == "training.accumulation" => " wide",
         _ => "",
     }
 }
