@@ -74,7 +74,11 @@ pub fn words(text: &str, beside: &dyn Beside) -> Brought {
     }
     // A name may have spaces; words beside it say more, though names leave out the words of tuning.
     let named = || catalog::model_named(text).map(|entry| entry.id);
-    if let Some(model) = named().filter(|_| !text.contains(char::is_whitespace)) {
+    let is_name = !text.contains(char::is_whitespace)
+        || catalog::models()
+            .iter()
+            .any(|model| model.name.eq_ignore_ascii_case(text));
+    if let Some(model) = named().filter(|_| is_name) {
         return of_model(model, text);
     }
     let facts = reading::words(text, beside);
