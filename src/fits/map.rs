@@ -96,7 +96,7 @@ pub fn Map() -> impl IntoView {
             data-testid="map"
         >
             <header>
-                <h3 id="map-title">{text::MAP}</h3>
+                <h2 class="title" id="map-title">{text::MAP}</h2>
                 <p class="quiet">{axis}</p>
             </header>
             <div class="scroller">

@@ -36,7 +36,7 @@ pub fn PlanStrip() -> impl IntoView {
     };
     view! {
         <header>
-            <h3 id="plans-title" tabindex="-1">{text::PLANS_TITLE}</h3>
+            <h2 class="title" id="plans-title" tabindex="-1">{text::PLANS_TITLE}</h2>
             <p class="quiet" role="status">{message}</p>
             <button type="button" class="plain more-plans" on:click=|_| Place::Change.show()>
                 {text::MORE_PLANS}

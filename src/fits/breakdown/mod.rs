@@ -82,7 +82,7 @@ pub fn Bar() -> impl IntoView {
             aria-labelledby="bar-title"
         >
             <header>
-                <h3 id="bar-title">{text::BAR}</h3>
+                <h2 class="title" id="bar-title">{text::BAR}</h2>
                 <p class="quiet">{peak}</p>
                 <SaveGauge/>
             </header>
