@@ -21,4 +21,4 @@ pub const STACK_DEFAULTS: &str = "Assumed defaults";
 pub const OF_THE_METHOD: &str = "LoRA";
 pub const DEFAULT: &str = "default";
 pub const CHANGED: &str = "changed";
-pub const EFFECTIVE: &str = "effective batch";
+pub const EFFECTIVE: &str = "effective";

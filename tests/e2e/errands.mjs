@@ -9,17 +9,15 @@ const address = (visit) => visit.page.evaluate(() => location.hash);
 /** (a) "RTX 4090, LoRA on Llama-3.1-8B at 4k: does it fit, the largest batch, the TRL command." */
 async function lora(visit, hands) {
   const person = await Person.open(visit, "", hands);
-  await person.fill("Model", "meta-llama/Llama-3.1-8B");
+  await person.fill("Say it", "RTX 4090, LoRA on Llama-3.1-8B at 4k");
   await visit.address("llama-3.1-8b");
-  await person.press("LoRA adapters", "input");
   await visit.address("lora=on");
-  await person.fill("Sequence length", "4k");
   await visit.address("seq=4096");
-  await person.choose("Written for", "TRL");
   await person.press("Apply fastest", "button");
+  await person.choose("Written for", "TRL");
   await until("a run that fits", async () => /fits/.test(await visit.page.$eval("#verdict", (verdict) => verdict.innerText)));
   await person.press("Copy command", "button");
-  assert.ok(person.actions <= 6, `${person.actions} actions`);
+  assert.ok(person.actions <= 4, `${person.actions} actions`);
   const command = await person.clipboard();
   assert.match(command, /trl sft/);
   assert.match(command, /model_name_or_path: meta-llama\/Llama-3\.1-8B/);
