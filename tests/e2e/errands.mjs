@@ -13,8 +13,13 @@ async function lora(visit, hands) {
   await visit.address("llama-3.1-8b");
   await visit.address("lora=on");
   await visit.address("seq=4096");
-  await person.press("Apply fastest", "button");
   await person.choose("Written for", "TRL");
+  // Plans are for this program from now on.
+  await visit.page.waitForFunction(() => {
+    const rows = [...document.querySelectorAll('[data-testid="planner"] > .advice [data-head="Supported by"]')];
+    return rows.length > 0 && rows.every((row) => /TRL/.test(row.innerText));
+  });
+  await person.press("Apply fastest", "button");
   await until("a run that fits", async () => /fits/.test(await visit.page.$eval("#verdict", (verdict) => verdict.innerText)));
   await person.press("Copy command", "button");
   assert.ok(person.actions <= 4, `${person.actions} actions`);
