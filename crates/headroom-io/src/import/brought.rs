@@ -90,7 +90,9 @@ pub fn words(text: &str, beside: &dyn Beside) -> Brought {
         return of_model(model, text);
     }
     let mut brought = of_facts(facts, Draft::default(), is_sentence);
-    adapt_every_layer(&mut brought.draft);
+    if is_sentence {
+        adapt_every_layer(&mut brought.draft);
+    }
     brought
 }
 
