@@ -121,6 +121,8 @@ pub struct Training {
     pub checkpointing: Checkpointing,
     /// Of how many layers one is checkpointed.
     pub checkpoint_every: u64,
+    /// How many layers of a pipeline's stage are checkpointed, from its first on; 0 for all.
+    pub checkpoint_first: u64,
     /// Micro-batches added up before one optimizer step.
     pub accumulation: u64,
     pub loss: LossKernel,
@@ -423,6 +425,7 @@ impl Default for Training {
             attention: Attention::default(),
             checkpointing: Checkpointing::default(),
             checkpoint_every: 1,
+            checkpoint_first: 0,
             loss: LossKernel::default(),
             loss_chunks: 8,
             kernels: Kernels::default(),

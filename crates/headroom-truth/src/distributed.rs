@@ -22,8 +22,8 @@ fn not_modelled(knobs: &Knobs, strategy: &str) -> Vec<&'static str> {
             splits_backward && is_selective,
         ),
         (
-            "recomputation of so many layers",
-            knobs.is_megatron() && (mg.method == "block" || mg.num > 1),
+            "recomputation of several layers at once",
+            knobs.is_megatron() && mg.method != "block" && mg.num > 1,
         ),
     ]
     .into_iter()
@@ -86,6 +86,9 @@ pub fn apply(knobs: &Knobs, data: &mut Data, training: &mut Training) -> Result<
     if knobs.is_megatron() {
         if knobs.mg.recompute == "full" {
             training.checkpointing = Checkpointing::Layers;
+            if knobs.mg.method == "block" {
+                training.checkpoint_first = knobs.mg.num;
+            }
         }
         training.accumulation = knobs.pp_micro.unwrap_or(1);
     } else if knobs.pp > Some(1) {

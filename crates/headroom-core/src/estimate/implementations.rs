@@ -88,6 +88,7 @@ fn is_megatron_core(scenario: &Scenario) -> bool {
                 precision: training.precision,
                 optimizer: training.optimizer,
                 checkpointing: training.checkpointing,
+                checkpoint_first: training.checkpoint_first,
                 accumulation: training.accumulation,
                 loss: training.loss,
                 clip: training.clip,

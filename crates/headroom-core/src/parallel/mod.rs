@@ -19,7 +19,7 @@ pub(crate) use fsdp2::FullyShard;
 use headroom_scenario::{Parallelism, Training};
 pub(crate) use megatron::MegatronDdp;
 pub use world::World;
-use world::is_accelerate;
+pub(crate) use world::is_accelerate;
 pub(crate) use wrapper::{Forward, Properties, Role, Unwrapped, Wrapper};
 pub(crate) use zero::{MODULE_HOOKS, ZeroOptimizer, ZeroParameters};
 

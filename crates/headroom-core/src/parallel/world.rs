@@ -126,6 +126,7 @@ impl World {
             stages: usize::try_from(self.parallel.virtual_stages).ok()?.max(1),
             rank: usize::try_from(self.rank.stage).ok()?.min(ranks - 1),
             micro_batches,
+            frees_sent: self.trainer == Trainer::Megatron,
         };
         pipeline.is_modelled().then_some(pipeline)
     }
@@ -177,7 +178,7 @@ impl World {
 }
 
 /// Whether a trainer prepares its model with accelerate.
-pub(super) fn is_accelerate(trainer: Trainer) -> bool {
+pub(crate) fn is_accelerate(trainer: Trainer) -> bool {
     use Trainer::{Axolotl, LlamaFactory, Swift, Transformers, Trl, Unsloth};
     matches!(
         trainer,

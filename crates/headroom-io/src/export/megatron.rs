@@ -217,8 +217,13 @@ fn run(scenario: &Scenario, layout: Layout, optimizer: &str) -> Vec<String> {
         words.push("--use-distributed-optimizer".into());
     }
     if training.checkpointing == Checkpointing::Layers {
-        let recompute = ["granularity=full", "method=uniform", "num-layers=1"];
-        words.extend(recompute.map(|option| format!("--recompute-{option}")));
+        let (method, layers) = match training.checkpoint_first {
+            0 => ("uniform", 1),
+            first => ("block", first),
+        };
+        words.push("--recompute-granularity=full".into());
+        words.push(format!("--recompute-method={method}"));
+        words.push(format!("--recompute-num-layers={layers}"));
     }
     // The user chooses tokenizer, data and learning rate; the data here is a placeholder.
     words.push("--tokenizer-type=HuggingFaceTokenizer".into());

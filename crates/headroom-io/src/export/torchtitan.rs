@@ -49,7 +49,13 @@ const DETAILS: &[&str] = &[
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
-    let mut problems = refuse::fixed(scenario, &[&["model.dims"], refuse::BEYOND_PRETRAINING]);
+    let mut problems = refuse::fixed(
+        scenario,
+        &[
+            &["model.dims", "training.checkpoint_first"],
+            refuse::BEYOND_PRETRAINING,
+        ],
+    );
     problems.extend(refuse::task(scenario));
     problems.extend(refuse::details(scenario, DETAILS));
     let model = refuse::model_among(scenario, MODELS, |(id, ..)| *id);

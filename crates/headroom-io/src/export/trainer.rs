@@ -19,6 +19,7 @@ pub(super) const FIXED: &[&str] = &[
     "training.ema",
     "training.ema_on_host",
     "training.checkpoint_every",
+    "training.checkpoint_first",
     "training.optimizer_in_backward",
     "training.zero_to_none",
     "training.keep_outputs",

@@ -317,6 +317,12 @@ fn at_once(case: &Case, problems: &mut Problems) {
             "library: these kernels do not support this architecture",
         );
     }
+    if training.checkpoint_first > 0 && training.checkpointing == Checkpointing::None {
+        problems.warn(
+            "training.checkpoint_first",
+            "0 (or training.checkpointing on)",
+        );
+    }
     if training.checkpoint_every > 1 && training.checkpointing == Checkpointing::None {
         problems.warn(
             "training.checkpoint_every",

@@ -100,6 +100,20 @@ pub(super) const SETTINGS: &[Setting] = &[
         parent: None,
     },
     Setting {
+        path: "training.checkpoint_first",
+        key: "ckpt_first",
+        label: "Checkpoint the first n layers",
+        unit: "layers",
+        value_type: ValueType::Whole {
+            low: 0,
+            high: 10_000,
+        },
+        help: "Checkpoint this many layers of each pipeline stage, from its first on (Megatron's --recompute-method block); 0 is all.",
+        memory: "The layers after them save all their activations.",
+        access: whole!(training.checkpoint_first),
+        parent: None,
+    },
+    Setting {
         path: "training.loss",
         key: "loss",
         label: "Language-model loss",

@@ -81,6 +81,14 @@ impl Cx {
         kept_by(self.env.training.checkpointing).is_some()
     }
 
+    /// Whether a layer is among those of its stage that are checkpointed (`recompute_method` "block" in
+    /// megatron/core/transformer/transformer_block.py).
+    fn is_early(&self, index: usize) -> bool {
+        let most = self.env.training.checkpoint_first;
+        let first = self.env.groups.stages.first.get();
+        most == 0 || (index as u64).saturating_sub(first) < most
+    }
+
     /// What a checkpointed region keeps; `None` where it is not checkpointed.
     fn checkpoints(&self, region: Region) -> Option<SavePolicy> {
         let training = &self.env.training;
@@ -88,7 +96,7 @@ impl Cx {
             Region::Layer(index) => {
                 // Of each `n` layers, the last one.
                 let every = training.checkpoint_every.max(1);
-                let wrapped = (index as u64 + 1).is_multiple_of(every);
+                let wrapped = (index as u64 + 1).is_multiple_of(every) && self.is_early(index);
                 kept_by(self.checkpointing()).filter(|_| wrapped)
             }
             Region::Block => kept_by(training.checkpointing),

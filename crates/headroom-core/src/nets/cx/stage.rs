@@ -70,6 +70,7 @@ impl Cx {
         }
         let stage = stages.running.get();
         let range = stage.layers(layers);
+        stages.first.set(range.start);
         if stage.is_first() {
             return (range, state);
         }

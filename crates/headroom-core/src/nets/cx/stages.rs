@@ -37,6 +37,8 @@ impl Stage {
 pub struct Stages {
     pub own: Vec<Stage>,
     pub(super) running: Cell<Stage>,
+    /// The first layer of the list that runs.
+    pub(super) first: Cell<u64>,
     /// What the stage before has sent, for the pass that begins.
     pub received: RefCell<Vec<Tensor>>,
     /// What the stage that has run hands to the next.
@@ -52,6 +54,7 @@ impl Stages {
         Self {
             running: Cell::new(own.first().copied().unwrap_or(Stage::WHOLE)),
             own,
+            first: Cell::default(),
             received: RefCell::default(),
             sent: RefCell::default(),
             crossing: RefCell::default(),

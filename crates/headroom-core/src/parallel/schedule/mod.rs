@@ -63,6 +63,8 @@ pub struct Pipeline {
     pub rank: usize,
     /// The number of micro-batches in a step.
     pub micro_batches: usize,
+    /// Whether an output goes once it is sent (`deallocate_pipeline_outputs`, which Megatron's training script turns on).
+    pub frees_sent: bool,
 }
 
 impl Pipeline {
@@ -173,6 +175,7 @@ mod tests {
             stages,
             rank,
             micro_batches,
+            frees_sent: false,
         };
         assert_eq!(described(pipeline), expected);
     }
@@ -240,6 +243,32 @@ mod tests {
     }
 
     #[test]
+    fn megatron_frees_an_output_once_it_is_sent() {
+        #[track_caller]
+        fn check(frees_sent: bool, expected: Action) {
+            let pipeline = Pipeline {
+                schedule: Schedule::Interleaved,
+                ranks: 4,
+                stages: 2,
+                rank: 1,
+                micro_batches: 8,
+                frees_sent,
+            };
+            let actions = pipeline.actions();
+            let mut outputs = actions.iter().enumerate();
+            let released = outputs.find(|(_, action)| matches!(action, Action::ReleaseOutput(_)));
+            let before = released.and_then(|(at, _)| actions.get(at.checked_sub(1)?));
+            assert_eq!(before, Some(&expected));
+        }
+        let first = |stage| Chunk {
+            stage,
+            micro_batch: 0,
+        };
+        check(true, Action::Forward(first(1)));
+        check(false, Action::Backward(first(5)));
+    }
+
+    #[test]
     fn a_schedule_conserves_work() {
         for &schedule in Schedule::ALL {
             for (ranks, stages) in [(2, 1), (4, 1), (2, 2), (4, 2), (4, 3)] {
@@ -250,6 +279,7 @@ mod tests {
                         stages,
                         rank,
                         micro_batches: 8,
+                        frees_sent: rank % 2 == 1,
                     };
                     if !pipeline.is_modelled() {
                         continue;

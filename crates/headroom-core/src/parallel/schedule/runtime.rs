@@ -79,8 +79,13 @@ impl Pipeline {
                 Compute::Input(chunk) => Action::BackwardInput(chunk),
                 Compute::Weight(chunk) => Action::BackwardWeight(chunk),
             });
-            let goes_back = matches!(pass, Compute::Backward(_) | Compute::Input(_));
-            if goes_back && !self.is_last(chunk) {
+            // `deallocate_output_tensor` in megatron/core/pipeline_parallel/schedules.py, or with its own backward.
+            let released = match pass {
+                Compute::Forward(_) => self.frees_sent,
+                Compute::Backward(_) | Compute::Input(_) => !self.frees_sent,
+                Compute::Weight(_) => false,
+            };
+            if released && !self.is_last(chunk) {
                 own.push(Action::ReleaseOutput(chunk));
             }
         }

@@ -184,6 +184,7 @@ mod tests {
             stages,
             rank: 0,
             micro_batches,
+            frees_sent: false,
         }
     }
 

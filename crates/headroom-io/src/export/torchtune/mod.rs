@@ -33,6 +33,7 @@ const FIXED: &[&str] = &[
     "training.ema",
     "training.ema_on_host",
     "training.checkpoint_every",
+    "training.checkpoint_first",
     "training.kernels",
     "training.zero_to_none",
     "training.keep_outputs",
