@@ -193,6 +193,7 @@ pub struct TrainerArgs {
     pub steps_per_generation: u64,
     pub num_iterations: Option<u64>,
     pub cast_lm_head_to_fp32: bool,
+    pub activation_offloading: bool,
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }

@@ -2,9 +2,10 @@
 
 use super::knobs::Knobs;
 use super::record::refuse;
+use headroom_core::network::Libraries;
 use headroom_scenario::{
-    AdapterMethod, Data, EvaluationOutput, Kernels, LmHead, Objective, Optimizer, Precision,
-    Reference, ReferenceDtype, Sampler, Task, Training,
+    AdapterMethod, Checkpointing, Data, EvaluationOutput, Kernels, LmHead, Objective, Optimizer,
+    Precision, Reference, ReferenceDtype, Sampler, Task, Training,
 };
 
 /// The precision of weights kept in one type under autocast to another.
@@ -14,6 +15,8 @@ pub fn precision(weights: &str, autocast: &str) -> Result<Precision, String> {
         ("fp32", "") => Precision::Fp32,
         ("fp32", "bf16") => Precision::AmpBf16,
         ("bf16", "bf16") => Precision::AmpBf16OnBf16,
+        ("fp16", "fp16") => Precision::AmpFp16OnFp16,
+        ("fp16", "") => Precision::Fp16,
         _ => {
             return Err(format!(
                 "weights in `{weights}` under `{autocast}` are not known"
@@ -28,6 +31,16 @@ pub fn autocast(knobs: &Knobs) -> &str {
         (false, Some("eval")) if knobs.fk.bf16 == Some(false) => "",
         (true, _) | (_, Some("eval")) => "bf16",
         _ => &knobs.amp,
+    }
+}
+
+/// What TRL's trainers do by themselves.
+pub fn libraries(knobs: &Knobs) -> Libraries {
+    let is_trl = is_trainer(knobs);
+    Libraries {
+        fp32_embedding_states: is_trl,
+        offloads_as_trl: is_trl,
+        ..Libraries::NEWEST
     }
 }
 
@@ -75,10 +88,20 @@ fn of_trainer(knobs: &Knobs, data: &mut Data, training: &mut Training) -> Result
     if knobs.liger {
         training.kernels = Kernels::Liger;
     }
+    if args.activation_offloading {
+        if training.checkpointing != Checkpointing::None {
+            return Err("offloaded activations of checkpointed layers are not modelled".into());
+        }
+        training.checkpointing = Checkpointing::Offload;
+    }
     training.optimizer = match args.optim.as_str() {
         "" | "adamw_torch_fused" => Optimizer::AdamWFused,
         "adamw_torch" => Optimizer::AdamW,
         "adafactor" => Optimizer::AdafactorHf,
+        "adamw_8bit" | "adamw_bnb_8bit" => Optimizer::AdamW8bit,
+        "paged_adamw" | "paged_adamw_32bit" => Optimizer::PagedAdamW,
+        "paged_adamw_8bit" => Optimizer::PagedAdamW8bit,
+        "lion_8bit" => Optimizer::Lion8bit,
         "sgd" => Optimizer::Sgd,
         other => return Err(format!("the optimizer `{other}` is not modelled")),
     };

@@ -56,6 +56,7 @@ pub fn run(knobs: &Knobs, dims: &Dims) -> Result<step::Run, String> {
         // The recorder answers reads of a trainer's data through a `TorchDispatchMode`.
         dispatched: post::is_trainer(knobs),
         looks_at_gradients: distributed::looks_at_gradients(knobs),
+        libraries: post::libraries(knobs),
         ..RunPlan::first_steps(post::steps(knobs))
     };
     run_with(knobs, dims, &data, &training, plan)

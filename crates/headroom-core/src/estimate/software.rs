@@ -1,6 +1,7 @@
 //! From a scenario's software versions to the rules of those versions.
 
 use crate::nets::{Libraries, Logits};
+use crate::parallel::is_accelerate;
 use crate::tape::{AdamStep, Torch};
 use headroom_catalog as catalog;
 use headroom_scenario::{Stack, Trainer};
@@ -37,6 +38,7 @@ pub fn libraries(stack: &Stack) -> Libraries {
             _ => Logits::Upcast,
         },
         reentrant: transformers("checkpoint-reentrant") == "true",
+        fp32_embedding_states: is_accelerate(stack.trainer),
         checkpoint_calls_wrapper: transformers("checkpoint-calls-wrapper") == "true",
         looped_experts: transformers("experts-loop") == "true",
         mistral_repeats_keys: transformers("mistral-repeats-keys") == "true",
@@ -49,6 +51,7 @@ pub fn libraries(stack: &Stack) -> Libraries {
         moves_adapters: false,
         compiles_loss: stack.trainer == Trainer::Torchtune,
         offloads_activations: false,
+        offloads_as_trl: stack.trainer == Trainer::Trl,
     }
 }
 

@@ -12,6 +12,8 @@ pub struct Libraries {
     pub logits: Logits,
     /// Checkpointing is the re-entrant one (transformers before 5.0).
     pub reentrant: bool,
+    /// Optimizers of eight bits keep the states of `nn.Embedding` in fp32 (transformers' `Trainer.create_optimizer`).
+    pub fp32_embedding_states: bool,
     /// A checkpoint is wrapped around the call of a layer, with what FSDP wraps around the layer (transformers before 4.52).
     pub checkpoint_calls_wrapper: bool,
     /// A mixture's experts are modules that run one after the other (transformers before 5.0).
@@ -38,6 +40,8 @@ pub struct Libraries {
     /// What is saved of the model below its head waits on the host, inputs of checkpointed layers among it (torchtune's
     /// `OffloadActivations`).
     pub offloads_activations: bool,
+    /// Activations are offloaded by TRL's `OffloadActivations`, which leaves the head alone.
+    pub offloads_as_trl: bool,
 }
 
 impl Libraries {
@@ -45,6 +49,7 @@ impl Libraries {
     pub const NEWEST: Self = Self {
         logits: Logits::Upcast,
         reentrant: false,
+        fp32_embedding_states: false,
         checkpoint_calls_wrapper: false,
         looped_experts: false,
         mistral_repeats_keys: false,
@@ -57,6 +62,7 @@ impl Libraries {
         moves_adapters: false,
         compiles_loss: false,
         offloads_activations: false,
+        offloads_as_trl: false,
     };
 }
 

@@ -337,6 +337,10 @@ impl Cx {
     /// Rows of this module's table.
     fn table(&self, indices: &Tensor, rows: u64, width: u64) -> Tensor {
         let weight = self.param("weight", Dims::from([rows, width]));
+        // `Trainer.create_optimizer`: "bitsandbytes: will optimize … in fp32".
+        weight
+            .fp32_states
+            .set(self.env.libraries.fp32_embedding_states);
         with_trained_rows(self, weight.tensor()).embedding(indices)
     }
 

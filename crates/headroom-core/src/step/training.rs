@@ -204,7 +204,11 @@ impl TrainingLoop<'_> {
         let offloads = self.training.checkpointing == Checkpointing::Offload
             || self.cx.env.libraries.offloads_activations;
         let Output { mut loss, held } = if offloads {
-            self.tape.offloading(forward)
+            if self.cx.env.libraries.offloads_as_trl {
+                self.tape.offloading_by_trl(forward)
+            } else {
+                self.tape.offloading(forward)
+            }
         } else {
             forward()
         };

@@ -190,36 +190,6 @@ impl SavedTensorHook for Recompute {
     }
 }
 
-/// `torch.autograd.graph.save_on_cpu`.
-struct Offload;
-
-/// A tensor on the host.
-struct OnHost(Tensor);
-
-impl SavedTensorHook for Offload {
-    fn pack(&self, tensor: &Tensor) -> Holder {
-        if tensor.is_leaf_param() {
-            return Holder::Saved(tensor.saved_variable());
-        }
-        let op = "save_on_cpu";
-        let (layout, dtype) = (*tensor.layout(), tensor.dtype());
-        let core = tensor.core();
-        let shadow = core.tensor(op, 0, layout, dtype, Category::Activations);
-        Tape(core.clone()).kernel(op, dtype, 0.0, shadow.bytes() as f64);
-        Holder::Packed(Rc::new(OnHost(shadow)))
-    }
-}
-
-impl Unpack for OnHost {
-    /// Copies it to the device.
-    fn unpack(&self) -> Tensor {
-        let OnHost(like) = self;
-        let tape = like.tape();
-        tape.kernel("load_from_cpu", like.dtype(), 0.0, like.bytes() as f64);
-        tape.empty_as("to(device)", *like.layout(), like.dtype())
-    }
-}
-
 impl Core {
     /// Whether a checkpointed segment runs.
     pub(in crate::tape) fn checkpoints(&self) -> bool {
@@ -412,10 +382,5 @@ impl Tape {
     /// Whether PyTorch would have left this code by an exception: the recomputation has saved everything it needs.
     pub fn stopped(&self) -> bool {
         self.0.ambient.stopped.get()
-    }
-
-    /// Runs `body` with `torch.autograd.graph.save_on_cpu()` in force.
-    pub fn offloading<T>(&self, body: impl FnOnce() -> T) -> T {
-        self.with_saved_tensor_hook(Rc::new(Offload), body)
     }
 }

@@ -67,6 +67,8 @@ pub(in crate::tape) struct Ambient {
 pub(in crate::tape) struct Autograd {
     /// The sequence number of the next node.
     pub sequence: Cell<u32>,
+    /// The sequence number of the node that runs backward.
+    pub running: Cell<u32>,
     /// The engine never accumulates gradients in place.
     pub accumulates_out_of_place: Cell<bool>,
     pub hooks: RefCell<Vec<Rc<dyn SavedTensorHook>>>,
@@ -191,6 +193,8 @@ pub struct Param {
     pub replica: RefCell<Option<Tensor>>,
     /// The dtype in which forward sees it, if a wrapper casts it.
     pub(super) cast: Cell<Option<DType>>,
+    /// Its states of eight bits are kept in fp32 (`GlobalOptimManager.register_module_override` of bitsandbytes).
+    pub fp32_states: Cell<bool>,
     pub(super) node: RefCell<Option<Weak<Node>>>,
     pub(super) this: Weak<Param>,
 }

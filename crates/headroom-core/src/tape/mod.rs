@@ -16,6 +16,7 @@ mod kernels;
 mod layout;
 mod machine;
 mod mode;
+mod offload;
 pub(crate) mod ops;
 mod param;
 mod phase;

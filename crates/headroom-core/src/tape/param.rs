@@ -244,6 +244,7 @@ impl Tape {
             post_accumulate_grad: RefCell::default(),
             replica: RefCell::default(),
             cast: Cell::new(None),
+            fp32_states: Cell::new(false),
             node: RefCell::default(),
             this: this.clone(),
         })

@@ -7,6 +7,7 @@ use super::Decoder;
 use super::family::{EmbeddingScale, Placement};
 use crate::parallel::Role;
 use crate::tape::{DType, Param, Tensor};
+use headroom_scenario::Checkpointing;
 
 impl Decoder {
     /// Embeddings of the tokens, behind those of a learned prompt where the run has one
@@ -104,9 +105,17 @@ impl Decoder {
     }
 
     pub(super) fn head(&self, cx: &Cx, hidden: &Tensor) -> Tensor {
-        cx.as_role(Role::Head, "lm_head", hidden, |hidden| {
-            self.project(cx, hidden)
-        })
+        let head = || {
+            cx.as_role(Role::Head, "lm_head", hidden, |hidden| {
+                self.project(cx, hidden)
+            })
+        };
+        let offloads = cx.env.training.checkpointing == Checkpointing::Offload;
+        if offloads && cx.env.libraries.offloads_as_trl {
+            cx.tape.keeping_what_is_saved(head)
+        } else {
+            head()
+        }
     }
 
     pub(super) fn project(&self, cx: &Cx, hidden: &Tensor) -> Tensor {

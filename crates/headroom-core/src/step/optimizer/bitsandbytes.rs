@@ -28,6 +28,11 @@ impl Storage {
         paged: true,
     };
 
+    /// Whether a parameter's states are of eight bits: a trainer may ask for fp32 ones of some.
+    fn quantises(self, param: &Param) -> bool {
+        self.eight_bits && !param.fp32_states.get()
+    }
+
     /// Tensors of fewer than 10^5 elements are not paged.
     const fn pages(self, numel: u64) -> bool {
         self.paged && numel >= 100_000
@@ -39,7 +44,7 @@ pub(crate) fn states(tape: &Tape, param: &Param, storage: Storage) -> Vec<Tensor
     const SMALLEST: u64 = 4096;
     const BLOCK: u64 = 256;
     let numel = param.data.numel();
-    let eight_bits = storage.eight_bits && numel >= SMALLEST;
+    let eight_bits = storage.quantises(param) && numel >= SMALLEST;
     let dtype = if eight_bits { DType::U8 } else { DType::F32 };
     let mut states = Vec::new();
     if !storage.pages(numel) {
@@ -57,7 +62,7 @@ pub(crate) fn moments(tape: &Tape, param: &Param, storage: Storage, each: &[u64]
     const SMALLEST: u64 = 4096;
     const BLOCK: u64 = 256;
     let numel = param.data.numel();
-    let eight_bits = storage.eight_bits && numel >= SMALLEST;
+    let eight_bits = storage.quantises(param) && numel >= SMALLEST;
     let dtype = if eight_bits { DType::U8 } else { DType::F32 };
     let mut states = Vec::new();
     for moments in each {
@@ -88,10 +93,35 @@ pub(crate) fn tables(tape: &Tape) -> Vec<Tensor> {
 /// Bytes of this many moments of one parameter in pages, which the driver has moved to the host while the device is full.
 pub(crate) fn paged(param: &Param, storage: Storage, moments: u64) -> u64 {
     let numel = param.data.numel();
-    let each = if storage.eight_bits { 1 } else { 4 };
+    let each = if storage.quantises(param) { 1 } else { 4 };
     if storage.pages(numel) {
         numel.saturating_mul(each).saturating_mul(moments)
     } else {
         0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tape::Machine;
+
+    /// Bytes of a parameter's states.
+    fn held(storage: Storage, in_fp32: bool) -> u64 {
+        let tape = Tape::new(Machine::default());
+        let param = tape.param("weight", [1024, 1024], DType::BF16, true);
+        param.fp32_states.set(in_fp32);
+        states(&tape, &param, storage)
+            .iter()
+            .map(Tensor::bytes)
+            .sum()
+    }
+
+    #[test]
+    fn a_trainer_may_ask_for_states_in_fp32() {
+        let numel = 1 << 20;
+        assert_eq!(held(Storage::EIGHT_BITS, false), 2 * (numel + numel / 64));
+        assert_eq!(held(Storage::EIGHT_BITS, true), 8 * numel);
+        assert_eq!(held(Storage::FULL, false), 8 * numel);
     }
 }

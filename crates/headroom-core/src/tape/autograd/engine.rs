@@ -84,6 +84,7 @@ impl Tape {
                 continue;
             }
             self.enter(node.scope);
+            self.0.autograd.running.set(node.sequence);
             let mut outgoing = match node.work.take() {
                 Work::Backward(backward) if incoming.iter().any(Option::is_some) => {
                     self.0.run_compiled(node.compiled, incoming, backward)
@@ -187,6 +188,15 @@ fn add_to_buffer(edge: &Edge, gradient: Tensor) {
 }
 
 impl Param {
+    /// A gradient that arrives from another backward pass than the step's own.
+    pub(crate) fn receive(self: &Rc<Self>, gradient: Tensor) {
+        self.accumulate(gradient);
+        let after = self.post_accumulate_grad.borrow().clone();
+        if let Some(after) = after {
+            after(self);
+        }
+    }
+
     /// `AccumulateGrad`: steal, copy or add.
     fn accumulate(&self, gradient: Tensor) {
         let mut slot = self.grad.borrow_mut();
