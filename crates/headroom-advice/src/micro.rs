@@ -1,5 +1,6 @@
 //! Micro-batches that keep the effective batch.
 
+use headroom_core::estimate::is_replayed;
 use headroom_scenario::Scenario;
 
 /// Samples of one optimizer step on one GPU.
@@ -27,7 +28,11 @@ fn divisors(scenario: &Scenario, most: u64) -> Vec<u64> {
     }
     low.reverse();
     high.append(&mut low);
-    high.retain(|size| *size <= most);
+    // A recording may hold for some batches alone.
+    high.retain(|size| {
+        let is_own = *size == scenario.data.micro_batch;
+        *size <= most && (is_own || is_replayed(&with_batch(scenario, *size)))
+    });
     high
 }
 

@@ -71,6 +71,7 @@ use conditions::{
     has_liger, is_frozen, language_model, less, nvidia, own_loss, reads_sequences, scales_logits,
     trainer_can_express, with,
 };
+use headroom_core::estimate::is_replayed;
 use headroom_scenario::{Compile, LowPrecision, Scenario, systems};
 
 /// The cost of a move.
@@ -203,7 +204,10 @@ impl Move {
                 || changed.check().len() <= run.check().len()
         };
         (self.apply)(run).filter(|changed| {
-            known(changed) && systems::follows(run, changed) && trainer_can_express(run, changed)
+            known(changed)
+                && systems::follows(run, changed)
+                && trainer_can_express(run, changed)
+                && (is_replayed(changed) || !is_replayed(run))
         })
     }
 }

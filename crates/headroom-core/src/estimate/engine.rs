@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::{Unsupported, device, implementations, resume, software, vllm};
 use crate::nets::graph::Graph;
-use crate::nets::{self, Net, Sizes};
+use crate::nets::{self, ModelError, Net, Sizes};
 use crate::parallel::World;
 use crate::step::{self, Detail, FEWEST_PASSES, Run, RunPlan};
 use crate::tape::Machine;
@@ -152,6 +152,18 @@ pub(super) fn recorded(case: &Case) -> Option<Result<Rc<Graph>, Unsupported>> {
     let entry = case.model.filter(|entry| !entry.graph.is_empty())?;
     let graph = nets::graph::shipped(entry.id);
     Some(graph.ok_or(Unsupported::GraphAbsent(entry.id)))
+}
+
+/// Whether a run of a recorded model is one that its recording can replay; other models run as they are asked to.
+pub(super) fn is_replayed(case: &Case) -> bool {
+    let is_recorded = matches!(recorded(case), Some(Ok(_)));
+    let replays = |error| {
+        !matches!(
+            error,
+            Unsupported::Model(ModelError::NotReplayed(_) | ModelError::NotRecorded { .. })
+        )
+    };
+    !is_recorded || network(case).err().is_none_or(replays)
 }
 
 fn network(case: &Case) -> Result<Box<dyn Net>, Unsupported> {

@@ -78,6 +78,11 @@ pub fn estimate(scenario: &Scenario) -> Result<Estimate, Unsupported> {
     ranks::fullest(&case, Detail::Kernels)?.estimate(&case)
 }
 
+/// Whether a run of a recorded model can be replayed at all: proposals leave out what its recording does not hold for.
+pub fn is_replayed(scenario: &Scenario) -> bool {
+    engine::is_replayed(&Case::of(scenario))
+}
+
 /// Only the allocated peak, for searches over thousands of scenarios. It simulates one steady-state step and is never above
 /// `estimate`'s peak, and below it only by the allocator's rounding of large blocks.
 pub fn quick_peak(scenario: &Scenario) -> Result<Bytes, Unsupported> {

@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use super::{Category, DType, Tensor};
+use super::{Category, DType, Mode, Tensor};
 
 impl Tensor {
     /// The tensor as an operation of the `lower_precision_fp` list takes it.
@@ -51,7 +51,11 @@ impl Tensor {
             .find(|(cached, _)| Rc::ptr_eq(cached, leaf))
             .map(|(_, cast)| cast.clone());
         found.unwrap_or_else(|| {
-            let cast = self.to(low);
+            // A pass without gradients caches what the next one with them uses: the cast has its history in either.
+            let mode = self.tape().mode();
+            let cast = self
+                .tape()
+                .within(Mode { grad: true, ..mode }, || self.to(low));
             cast.set_category(Category::AutocastCopies);
             // Without a graph nothing else holds the leaf between two uses of a weight.
             core.autograd

@@ -13,7 +13,7 @@ pub fn recognises(document: &Document) -> bool {
 /// A run of the model at a size that it was recorded at.
 pub fn read(document: &Document) -> Imported {
     let mut scenario = Scenario::default();
-    let mut problems = Vec::new();
+    let (mut problems, mut notes) = (Vec::new(), Vec::new());
     match graph::from_document(document) {
         Ok(graph) => {
             let printable = |c: &char| !c.is_control();
@@ -21,6 +21,10 @@ pub fn read(document: &Document) -> Imported {
             if let Some((batch, length)) = graph.example() {
                 scenario.data.micro_batch = batch;
                 scenario.data.sequence = length;
+                notes.push(format!(
+                    "the batch is the recording's example: {batch} samples of length {length}; data.micro_batch and data.sequence \
+                     set another"
+                ));
             }
             let recording = Recording::new(document.clone());
             graph::keep(&recording, graph.into());
@@ -30,6 +34,7 @@ pub fn read(document: &Document) -> Imported {
     }
     Imported {
         problems,
+        notes,
         ..Imported::over(Draft::of_run(&scenario))
     }
 }

@@ -16,6 +16,7 @@ import argparse
 import collections
 import contextlib
 import copy
+import functools
 import gc
 import importlib
 import importlib.util
@@ -218,7 +219,9 @@ class Autocast:
         if not kept:
             return tensor.to(to)
         if id(tensor) not in self.casts:
-            self.casts[id(tensor)] = (tensor, tensor.to(to))
+            # A cast that a pass without gradients caches serves the next one with them.
+            with torch.enable_grad():
+                self.casts[id(tensor)] = (tensor, tensor.to(to))
         return self.casts[id(tensor)][1]
 
     @staticmethod
@@ -266,6 +269,24 @@ class Autocast:
                     library.impl(name, self.kernel(op, kind), "AutocastCPU")
                 except (AttributeError, RuntimeError):
                     pass  # not of this version of PyTorch
+
+
+def remember_what_was_given():
+    """Keeps what regions of autocast are asked for: those that decorate functions are made when the user's module is imported, on a
+    machine without CUDA, where PyTorch turns them off."""
+    made = torch.amp.autocast_mode.autocast.__init__
+
+    @functools.wraps(made)
+    def init(self, device_type, dtype=None, enabled=True, cache_enabled=None):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made(self, device_type, dtype, enabled, cache_enabled)
+        self.dtype_given, self.enabled_given = dtype, enabled
+
+    torch.amp.autocast_mode.autocast.__init__ = init
+
+
+remember_what_was_given()
 
 
 def set_autocast_cpu(on):
@@ -379,6 +400,74 @@ def meta_rms_norm(x, shape, weight):
 def meta_rms_norm_backward(grad, x, shape, rstd, weight):
     made = torch.empty_like(x, memory_format=torch.contiguous_format)
     return made, x.new_empty(()) if weight is None else torch.empty_like(weight)
+
+
+def below_autograd(op, *args):
+    """An operation itself, for the forward of what stands for its formula."""
+    with torch._C._AutoDispatchBelowAutograd():
+        return op(*args)
+
+
+class Cumprod(torch.autograd.Function):
+    """`cumprod_backward` of data without zeros: under a dispatch mode PyTorch takes the other branch, which is quadratic."""
+
+    @staticmethod
+    def forward(ctx, x, dim):
+        out = below_autograd(A.cumprod, x, dim)
+        ctx.save_for_backward(x, out)
+        ctx.dim = dim
+        return out
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, out = ctx.saved_tensors
+        if x.numel() <= 1 or x.shape[ctx.dim] == 1:
+            return grad, None
+        products, zero = out * grad, x == 0
+        zero.any()
+        made = products.flip(ctx.dim).cumsum(ctx.dim).flip(ctx.dim)
+        del products
+        return made.div(x), None
+
+
+def cuda_cumprod(x, dim, *, dtype=None):
+    return Cumprod.apply(x if dtype is None else x.to(dtype), dim)
+
+
+class Prod(torch.autograd.Function):
+    """`prod_backward` of data without zeros, over one dimension or, where there is none, over all."""
+
+    @staticmethod
+    def forward(ctx, x, dim, keepdim):
+        out = below_autograd(A.prod, x) if dim is None else below_autograd(A.prod.dim_int, x, dim, keepdim)
+        ctx.save_for_backward(x, out)
+        ctx.dim, ctx.keepdim = dim, keepdim
+        return out
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, out = ctx.saved_tensors
+        if x.dim() == 0:
+            return grad * out, None, None
+        if ctx.dim is None:
+            places = torch.empty((0, x.dim()), dtype=torch.long, device=META)
+            zero = x == 0
+            del zero, places
+        else:
+            if not ctx.keepdim:
+                grad, out = grad.unsqueeze(ctx.dim), out.unsqueeze(ctx.dim)
+            zero = x == 0
+            zero.sum(ctx.dim, True).sum()
+            del zero
+        return grad * (out / x), None, None
+
+
+def cuda_prod(x, *, dtype=None):
+    return Prod.apply(x if dtype is None else x.to(dtype), None, False)
+
+
+def cuda_prod_dim(x, dim, keepdim=False, *, dtype=None):
+    return Prod.apply(x if dtype is None else x.to(dtype), dim, keepdim)
 
 
 def meta_mish_backward(grad, x):
@@ -556,6 +645,9 @@ def install_stand_ins(library):
         ("batch_norm", cuda_batch_norm),
         ("lstm_cell", cuda_lstm_cell),
         ("gru_cell", cuda_gru_cell),
+        ("cumprod", cuda_cumprod),
+        ("prod", cuda_prod),
+        ("prod.dim_int", cuda_prod_dim),
     ):
         library.impl(name, body, "AutogradMeta")
     install_own(library)
@@ -997,14 +1089,16 @@ def as_on_cuda(autocast):
 
     def init(self, device_type="cuda", dtype=None, enabled=True, cache_enabled=None):
         self.device, self.fast_dtype, self._enabled = device_type, dtype, enabled
-        self.dtype_given = dtype
+        self.dtype_given, self.enabled_given = dtype, enabled
 
     def enter(self):
-        dtype = self.dtype_given or (autocast.state()[1] if autocast.stack else torch.float16)
+        # What a module made before this one was imported has PyTorch's own answer alone.
+        given = getattr(self, "dtype_given", self.fast_dtype)
+        dtype = given or (autocast.state()[1] if autocast.stack else torch.float16)
         if self.device == "cpu":  # not this model's device
             autocast.enter(*autocast.state())
         else:
-            autocast.enter(bool(self._enabled), dtype)
+            autocast.enter(bool(getattr(self, "enabled_given", self._enabled)), dtype)
         return self
 
     def leave(self, *problem):
@@ -1132,8 +1226,9 @@ class State:
             module.__dict__.update(attributes)
 
 
-def trace(model, batch, loss, precision):
-    """Records one step, the second one where the model keeps tensors from step to step; returns its events, or raises."""
+def trace(model, batch, loss, precision, called):
+    """Records one step, the second one where the model keeps tensors from step to step; returns its events, or raises. Collects the
+    names of the modules that were called."""
     autocast, values = Autocast(), Values()
     state = State(model)
     handles = []
@@ -1146,10 +1241,14 @@ def trace(model, batch, loss, precision):
 
         def enter(module, inputs):
             tape.scope.append(names.get(id(module), tape.place()))
+            called.add(names.get(id(module)))
 
         def leave(module, inputs, output):
             if tape.scope:
                 tape.scope.pop()
+            if module is model and not tape.backward:
+                returned = [tensor for tensor in tensors_of(output) if tensor.dim() and tensor.is_floating_point()]
+                tape.events.append(("outputs", [operand for operand in map(tape.operand, returned) if operand]))
 
         modes = torch.nn.modules.module
         handles.append(modes.register_module_forward_pre_hook(enter))
@@ -1215,7 +1314,15 @@ def step(model, batch, loss, precision, tape):
         stack.enter_context(tape)
         if precision == "amp":
             autocast.enter(True, HALF)
+        # A backward pass inside the loss, as of a discriminator, gives its gradients at once.
+        given = [
+            parameter.register_post_accumulate_grad_hook(lambda leaf: tape.events.append(("given", tape.number(leaf), tape.operand(leaf.grad))))
+            for parameter in model.parameters()
+            if parameter.requires_grad
+        ]
         result = loss(model, on_device)
+        for hook in given:
+            hook.remove()
         if precision == "amp":
             autocast.leave()
         tape.events.append(("loss", tape.operand(result)))
@@ -1303,7 +1410,7 @@ def renamed(part, old, new):
         return (swap(kind), part[1])
     if kind == "call":
         return (*part[:2], *(renamed(item, old, new) for item in part[2:4]), [swap(number) for number in part[4]], *part[5:])
-    if kind in ("free", "unpack", "grad", "leaf"):
+    if kind in ("free", "unpack", "grad", "given", "leaf"):
         return (kind, swap(part[1]), *(renamed(item, old, new) for item in part[2:]))
     return tuple(renamed(item, old, new) for item in part)
 
@@ -1380,7 +1487,8 @@ class Solver:
     def exact(self, values):
         """A polynomial of batch and length."""
         columns = [[b**i * s**j for b, s in self.points] for i, j in MONOMIALS]
-        for i, j in ((0, 4), (1, 4)):  # each place of an image with each other one
+        # Each place of an image with each other one, which one length alone does not tell from any other size.
+        for i, j in ((0, 4), (1, 4)) if len({s for _, s in self.points}) > 1 else ():
             share = Fraction(values[0], self.points[0][0] ** i * self.points[0][1] ** j)
             if len(self.points) > 1 and all(share * b**i * s**j == value for (b, s), value in zip(self.points, values)):
                 return [share.denominator, [share.numerator, i, j, 0, 1]]
@@ -1774,6 +1882,7 @@ class Program:
         for n, place in enumerate(placed):
             after.setdefault(place, []).append(n)
         forward, params, loss, lasting = [], [], None, []
+        returned = max((i for i in range(backward) if first[i][0] == "outputs"), default=None)
         for i in range(backward):
             event, all_rows = first[i], rows[i]
             kind = event[0]
@@ -1790,6 +1899,11 @@ class Program:
                 forward.append(("save", event[1], self.operand([row[2] for row in all_rows])))
             elif kind in ("free", "unsave", "unpack"):
                 forward.append(event)
+            elif kind == "given":
+                forward.append(("given", event[1], self.operand([row[2] for row in all_rows])))
+            elif i == returned:
+                for at in range(len(event[1])):
+                    forward.append(("output", self.operand([row[1][at] for row in all_rows])))
             elif kind == "loss":
                 loss = self.operand([row[1] for row in all_rows])
             for n in after.get(i, ()):
@@ -1895,7 +2009,7 @@ class Stream:
         self.number(len(steps))
         for step in steps:
             kind = step[0]
-            self.number(("call", "free", "save", "unsave", "unpack", "node", "batch").index(kind))
+            self.number(("call", "free", "save", "unsave", "unpack", "node", "batch", "given", "output").index(kind))
             if kind == "call":
                 self.number(step[1])
                 self.counted("scope", step[2])
@@ -1913,7 +2027,10 @@ class Stream:
                 self.counted("save", step[2])
             elif kind == "node":
                 self.counted("node", step[1])
-            elif kind == "batch":
+            elif kind == "given":
+                self.counted("leaf", step[1])
+                self.value(step[2])
+            elif kind in ("batch", "output"):
                 self.value(step[1])
 
     def node(self, number, edges, saves, incoming, steps, outgoing):
@@ -2029,6 +2146,21 @@ def same_but(row, other):
 
 PRECISIONS = ("fp32", "amp", "half")
 
+# What people call them besides.
+OTHER_NAMES = {"amp_bf16": "amp", "autocast": "amp", "bf16": "half"}
+
+# The numbers that a program, and all of a file, may stand for (`read.rs`), and what is no longer a small file.
+MOST_OF_PROGRAM, MOST_NUMBERS, LARGE = 5 << 18, 8 << 20, 200_000
+
+
+def precisions_of(names):
+    """Precisions by their names; fp32 is always among them, for the others are solved with its sizes."""
+    found = [OTHER_NAMES.get(name.strip(), name.strip()) for name in names]
+    unknown = sorted(set(found) - set(PRECISIONS))
+    if unknown:
+        raise Unrecordable(f"precision {unknown[0]} is not known; expected " + ", ".join(PRECISIONS))
+    return tuple(precision for precision in PRECISIONS if precision in found or precision == "fp32")
+
 
 class Subject:
     """A model, what makes its batches and its loss, and sizes that are known to work."""
@@ -2039,9 +2171,11 @@ class Subject:
         self.asked = list(sizes) + list(asked)
         self.name, self.source, self.calls = name, source, calls or {}
         self.left_out = []
-        self.taken, self.problems = {}, {}
+        # The precisions that were asked for, and the modules that were called.
+        self.precisions, self.called = PRECISIONS, set()
+        self.taken, self.problems, self.dropped = {}, {}, []
         self.scopes = Table()
-        self.fixed = False
+        self.fixed, self.example = False, None
 
     def take(self, precision, b, s):
         """The recording at a point; None where the model does not run there."""
@@ -2053,7 +2187,7 @@ class Subject:
             gc.disable()
             try:
                 seed()
-                self.taken[key] = trace(self.model, self.batch(b, s, "cpu"), self.loss, precision)[0]
+                self.taken[key] = trace(self.model, self.batch(b, s, "cpu"), self.loss, precision, self.called)[0]
             except Exception as problem:  # the user's own code: any reason counts
                 self.problems[key] = f"{type(problem).__name__}: {str(problem)[:300]}"
                 self.taken[key] = None
@@ -2063,6 +2197,7 @@ class Subject:
                     traceback.print_exc()
             finally:
                 gc.enable()
+                gc.unfreeze()
         return self.taken[key]
 
     def lengths(self, b):
@@ -2123,7 +2258,7 @@ class Subject:
         done = []
         for group in groups:
             solver = None
-            for precision in PRECISIONS:
+            for precision in self.precisions:
                 try:
                     # The third batch is there to check the first two.
                     batches = (b1, b2) if loops and solver else (b1, b2, b3)
@@ -2138,7 +2273,7 @@ class Subject:
             most = max(b for b, _ in self.sizes)
             for b in sorted({b for b, _ in self.asked} | {1, 2, 4, 2 * most}):
                 own = lengths[:4] + sorted({s for known, s in self.asked if known == b} - set(lengths[:4]))
-                for precision in PRECISIONS:
+                for precision in self.precisions:
                     try:
                         done.append(self.program(precision, own, (b,), None))
                     except (Differs, Unsolved) as problem:
@@ -2168,7 +2303,7 @@ class Subject:
                 groups.setdefault(place, []).append(s)
         found = []
         for group in groups.values():
-            for precision in PRECISIONS:
+            for precision in self.precisions:
                 try:
                     found.append(self.program(precision, group, (1,), found[-1][1] if found else None))
                 except (Differs, Unsolved) as problem:
@@ -2243,28 +2378,77 @@ class Subject:
         return [wanted.get(name, False) for _, name, _ in params]
 
     def document(self):
-        programs = self.programs()
+        programs = self.within_limits(self.programs())
+        made = {program["precision"] for program in programs}
+        self.missing = [precision for precision in self.precisions if precision not in made]
         return {
             "headroom": FORMAT,
             "name": self.name,
             "source": self.source,
+            "example": list(self.example or self.sizes[0]),
             **({"calls": self.calls} if self.calls else {}),
             **({"leaves_out": self.left_out} if self.left_out else {}),
             "torch": torch.__version__,
             "params": counted_up(self.params, lambda row: row[0], lambda row: row[-1]),
             "scopes": counted_up(self.scopes.all, str, lambda row: 0),
-            "layers": layers_of(self.model),
+            "layers": layers_of(self.model, self.called),
             "programs": programs,
-            "notes": sorted({str(key) + " " + text for key, text in self.problems.items()})[:20],
+            "notes": sorted({str(key) + " " + text for key, text in self.problems.items()} | set(self.dropped))[:20],
         }
 
+    def within_limits(self, programs):
+        """The programs that readers take, those of the sizes that were asked for first."""
+        asked = lambda program: any(b in program["batches"] and s in program["lengths"] for b, s in self.asked)
+        room, kept = MOST_NUMBERS, set()
+        for at in sorted(range(len(programs)), key=lambda at: (not asked(programs[at]), at)):
+            numbers = written_out(programs[at]["steps"])
+            if numbers > min(room, MOST_OF_PROGRAM):
+                most = "one program" if numbers > MOST_OF_PROGRAM else "all"
+                limit = MOST_OF_PROGRAM if numbers > MOST_OF_PROGRAM else MOST_NUMBERS
+                self.dropped.append(f"{described(programs[at])} is left out: its steps are {numbers:,} numbers, and Headroom reads {limit:,} of {most}")
+                continue
+            room -= numbers
+            kept.add(at)
+        if not kept:
+            raise Unrecordable(f"{self.name}: " + "; ".join(self.dropped))
+        return [program for at, program in enumerate(programs) if at in kept]
 
-def layers_of(model):
-    """The lists of alike modules that can be checkpointed and sharded one by one, as `[path, class, first, count]`."""
+    def report(self, document, size):
+        """What was recorded, in lines for a person."""
+        b, s = document["example"]
+        lines = [f"{self.name}: {size:,} bytes; the example is {b} x {s}"]
+        for program in document["programs"]:
+            lines.append("  " + described(program))
+        for row in document["layers"][:4]:
+            lines.append(f"  layers: {row[0]}.{row[2]}" + (f" to {row[2] + row[3] - 1}" if row[3] > 1 else "") + f" ({row[1]})")
+        lines += ["  " + text for text in self.dropped]
+        for precision in self.missing:
+            reasons = [text for (kind, *_), text in self.problems.items() if kind == precision]
+            lines.append(f"  {precision} is missing: " + ("; ".join(dict.fromkeys(reasons))[:400] or "no size of it could be recorded"))
+        if size > LARGE:
+            loops = "its operations differ from size to size, and each has a program of its own" if len(document["programs"]) > len(self.precisions) else "it has many operations that are not alike"
+            lines.append(f"  the file is larger than {LARGE // 1000} kB: {loops}")
+        return lines
+
+
+def described(program):
+    """A program's precision and sizes."""
+    sizes = [", ".join(map(str, program[key])) + (" only" if len(program[key]) == 1 else " and others") for key in ("batches", "lengths")]
+    return f"{program['precision']}: batches {sizes[0]}; lengths {sizes[1]}"
+
+
+def written_out(steps):
+    """How many numbers a program's steps are with repeats written out."""
+    return sum(1 if isinstance(step, int) else step[1] for step in steps)
+
+
+def layers_of(model, called):
+    """The lists of alike modules that can be checkpointed and sharded one by one, as `[path, class, first, count]`: of modules
+    that are called, for wrapping one whose `forward` never runs changes nothing."""
     marked = [name for name, module in model.named_modules() if any(base.__name__ == "GradientCheckpointingLayer" for base in type(module).__mro__)]
-    chosen = [name for name in marked if name.rpartition(".")[2].isdigit()]
+    chosen = [name for name in marked if name.rpartition(".")[2].isdigit() and name in called]
     if not chosen:
-        chosen = alike(model, "")
+        chosen = [part for name in alike(model, "") for part in running(model.get_submodule(name), name, called)]
     rows = []
     modules = dict(model.named_modules())
     for name in chosen:
@@ -2276,6 +2460,14 @@ def layers_of(model):
         elif path:
             rows.append([path, kind, place, 1])
     return rows
+
+
+def running(module, path, called):
+    """A module, if it is called, or else the modules with parts of their own that run in it."""
+    if path in called:
+        return [path]
+    inner = [(f"{path}.{name}", child) for name, child in module.named_children() if next(child.children(), None) is not None]
+    return [part for name, child in inner for part in running(child, name, called) if part.rpartition(".")[2].isdigit()]
 
 
 def alike(module, path):
@@ -2340,11 +2532,14 @@ def file_subject(path):
     asked = list(module.SIZES)
     sizes = asked[:-1] or asked
     calls = {called: f"{name}:{called}" for called in ("build", "batch", "loss")}
-    return Subject(model, module.batch, module.loss, sizes, name, os.path.basename(path), calls, asked)
+    subject = Subject(model, module.batch, module.loss, sizes, name, os.path.basename(path), calls, asked)
+    subject.precisions = precisions_of(getattr(module, "PRECISIONS", PRECISIONS))
+    return subject
 
 
-def record(model, example_batch, path, loss=None, sizes=None):
-    """Records a model from one example of its batch; a batch of one sample is taken as it is and widened."""
+def record(model, example_batch, path, loss=None, sizes=None, precisions=PRECISIONS):
+    """Records a model from one example of its batch; a batch of one sample is taken as it is and widened. Raises after it has
+    written the file if a precision could not be recorded."""
     tensors = tensors_of(example_batch)
     if not tensors:
         raise Unrecordable("the example batch has no tensors")
@@ -2364,8 +2559,20 @@ def record(model, example_batch, path, loss=None, sizes=None):
         return mapped(resized, example_batch)
 
     subject = Subject(model, batch, loss or own_loss, sizes or [(max(2, b0), s0 or 1)], type(model).__name__, f"{type(model).__module__}.{type(model).__qualname__}")
-    subject.fixed = not s0
-    return write(subject.document(), path)
+    subject.fixed, subject.example = not s0, (b0, s0 or 1)
+    subject.precisions = precisions_of(precisions)
+    size = finish(subject, path)
+    if subject.missing:
+        raise Unrecordable(f"{path} lacks {', '.join(subject.missing)}; if that does not matter, name the others as `precisions`")
+    return size
+
+
+def finish(subject, path):
+    """Writes a recording and says what is in it."""
+    document = subject.document()
+    size = write(document, path)
+    print("\n".join([path, *subject.report(document, size)]))
+    return size
 
 
 def own_loss(model, batch):
@@ -2424,16 +2631,19 @@ def main():
     parser.add_argument("--batch", help="module:function of (b, s, device) that makes a batch")
     parser.add_argument("--loss", help="module:function of (model, batch); default: the loss that the model returns")
     parser.add_argument("--sizes", default="2x128,4x256", help="batches and lengths that work, such as 2x128,4x256")
+    parser.add_argument("--precisions", help="what has to be recorded, of fp32,amp,half; default: all, or the file's PRECISIONS")
     parser.add_argument("--out", "-o", default=".", help="a folder, or a file that ends in .json")
     options = parser.parse_args()
     failed = 0
     for what in options.what:
         try:
             subject = subject_of(what, options)
+            if options.precisions:
+                subject.precisions = precisions_of(options.precisions.split(","))
             path = options.out if options.out.endswith(".json") else os.path.join(options.out, subject.name.replace("/", "--") + ".json")
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-            size = write(subject.document(), path)
-            print(f"{path}: {size} bytes")
+            finish(subject, path)
+            failed += bool(subject.missing)
         except Unrecordable as problem:
             failed += 1
             print(f"{what}: {problem}", file=sys.stderr)

@@ -198,8 +198,10 @@ fn unreplayable(training: &Training, plan: Option<&Plan>) -> [(&'static str, boo
         training.checkpointing,
         Checkpointing::KeepAttention | Checkpointing::KeepHalf | Checkpointing::KeepMatmuls
     );
-    let lacks_layers = || plan.is_some_and(|plan| plan.layers().is_empty());
-    let lacks_linears = || plan.is_some_and(|plan| plan.linears().is_empty());
+    let lacks_layers = || plan.is_some_and(|plan| !plan.has_layers());
+    // Files of an earlier recorder do not name what the model returns.
+    let lacks_outputs = || plan.is_some_and(|plan| !plan.returns());
+    let lacks_linears = || plan.is_some_and(|plan| !plan.has_linears());
     [
         (
             "training.checkpointing",
@@ -214,7 +216,10 @@ fn unreplayable(training: &Training, plan: Option<&Plan>) -> [(&'static str, boo
         ("training.channels_last", training.channels_last),
         ("training.kernels", training.kernels != Kernels::Library),
         ("training.loss", training.loss != LossKernel::Library),
-        ("training.keep_outputs", training.keep_outputs),
+        (
+            "training.keep_outputs",
+            training.keep_outputs && lacks_outputs(),
+        ),
         ("training.fp32_norms", training.fp32_norms),
     ]
 }

@@ -71,6 +71,24 @@ impl Plan {
         self.survey.get_or_init(|| Survey::of(&self.program.steps))
     }
 
+    /// Whether there is a layer. Searches ask that of one program thousands of times.
+    pub(crate) fn has_layers(&self) -> bool {
+        let known = &self.program.has_layers;
+        *known.get_or_init(|| !self.layers().is_empty())
+    }
+
+    /// The same for linear modules.
+    pub(crate) fn has_linears(&self) -> bool {
+        let known = &self.program.has_linears;
+        *known.get_or_init(|| !self.linears().is_empty())
+    }
+
+    /// Whether the program says what the model returns.
+    pub(crate) fn returns(&self) -> bool {
+        let mut steps = self.program.steps.forward.iter();
+        steps.any(|step| matches!(step, Instruction::Output(_)))
+    }
+
     /// In the order of their steps, apart from one another.
     pub(crate) fn layers(&self) -> &[Layer] {
         self.layers

@@ -1,5 +1,6 @@
 //! What a file records: parameters, and for each precision the operations of forward and backward.
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 
 use smallvec::SmallVec;
@@ -13,6 +14,8 @@ use crate::tape::ops::Call;
 pub struct Graph {
     /// As its author calls it.
     pub name: String,
+    /// The batch and the length of the example it was recorded from; older files do not say it.
+    pub(super) asked: Option<(u64, u64)>,
     /// What of it is not in the recording, in words.
     pub leaves_out: Vec<String>,
     pub(super) params: Vec<Declared>,
@@ -83,8 +86,11 @@ impl Graph {
         params.map(count).fold(0, u64::saturating_add)
     }
 
-    /// A batch and a length that it was recorded at.
+    /// The batch and the length of its example, else of its first program.
     pub fn example(&self) -> Option<(u64, u64)> {
+        if self.asked.is_some() {
+            return self.asked;
+        }
         let program = self.programs.first()?;
         Some((*program.batches.first()?, *program.lengths.first()?))
     }
@@ -149,6 +155,9 @@ pub(super) struct Program {
     pub steps: Instructions,
     /// Memory that modules keep from a step to the next, each with what is kept in its place after this one.
     pub kept: Vec<(Value, u32)>,
+    /// Whether layers and linear modules are found in it, which is looked for once.
+    pub has_layers: OnceCell<bool>,
+    pub has_linears: OnceCell<bool>,
 }
 
 /// What a program does.
@@ -225,6 +234,13 @@ pub(super) enum Instruction {
     },
     Node(u32),
     Batch(Value),
+    /// A backward pass within forward has given a parameter its gradient.
+    Given {
+        leaf: u32,
+        gradient: Value,
+    },
+    /// What the model returns, which a loop may keep.
+    Output(Value),
 }
 
 /// A node of the graph that the loss leads to.

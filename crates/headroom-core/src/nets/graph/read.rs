@@ -1,12 +1,13 @@
 //! Reading a recorded file, with suspicion: every number is checked before it is used.
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 
 use super::program::{
     Declared, Graph, Program, RecordedPrecision, Role, Row, Spans, StrideOrder, Type, Value,
 };
 use super::size::Size;
-use super::stream::{Distances, Limits, Stream};
+use super::stream::{Damage, Distances, Limits, Stream};
 use crate::tape::DType;
 use crate::tape::ops::Call;
 use headroom_base::document::{Document, json};
@@ -39,7 +40,12 @@ pub fn from_document(document: &Document) -> Result<Graph, String> {
         }
         _ => return Err("not a recorded model: it lacks `headroom`".into()),
     };
-    graph(document, distances).ok_or_else(|| "the recording is damaged".to_string())
+    graph(document, distances)
+}
+
+/// What is said of a part that cannot be read.
+fn damaged(part: &str) -> String {
+    format!("the recording is damaged: `{part}` is not as a recorder writes it; record it again")
 }
 
 /// Whether a document claims to be a recorded model.
@@ -47,39 +53,67 @@ pub fn is_recorded(document: &Document) -> bool {
     document.get("headroom").is_some() && document.get("programs").is_some()
 }
 
-fn graph(document: &Document, distances: Distances) -> Option<Graph> {
-    let params = counted_up(list(document.get("params")?)?)?;
-    let scopes = counted_up(list(document.get("scopes")?)?)?;
-    let scopes: Vec<Vec<String>> = scopes
-        .iter()
-        .map(|scope| match scope.path.as_str() {
-            "" => Some(Vec::new()),
-            path => parts(path),
-        })
-        .collect::<Option<_>>()?;
+fn graph(document: &Document, distances: Distances) -> Result<Graph, String> {
+    let rows = |name: &str| document.get(name).and_then(list);
+    let params = || {
+        rows("params")
+            .and_then(counted_up)?
+            .iter()
+            .map(declared)
+            .collect::<Option<Vec<_>>>()
+    };
+    let scopes = || {
+        rows("scopes")
+            .and_then(counted_up)?
+            .iter()
+            .map(scope)
+            .collect::<Option<Vec<_>>>()
+    };
+    let scopes: Vec<Vec<String>> = scopes().ok_or_else(|| damaged("scopes"))?;
     let scopes = Rc::new(scopes);
-    let programs = list(document.get("programs")?)?;
+    let programs = rows("programs").ok_or_else(|| damaged("programs"))?;
     let mut room = MOST_NUMBERS;
-    Some(Graph {
-        name: text(document.get("name")?)?.to_string(),
-        leaves_out: match document.get("leaves_out") {
-            Some(lines) => list(lines)?
-                .iter()
-                .take(MOST_LINES)
-                .map(line)
-                .collect::<Option<_>>()?,
-            None => Vec::new(),
+    let optional = |name: &str| match document.get(name) {
+        Some(rows) => list(rows).ok_or_else(|| damaged(name)),
+        None => Ok(&[] as &[Document]),
+    };
+    let lines = optional("leaves_out")?.iter().take(MOST_LINES).map(line);
+    let layers = optional("layers")?.iter().map(layers);
+    let name = document.get("name").and_then(text);
+    Ok(Graph {
+        name: name.ok_or_else(|| damaged("name"))?.to_string(),
+        asked: match document.get("example") {
+            Some(pair) => Some(example(pair).ok_or_else(|| damaged("example"))?),
+            None => None,
         },
-        params: params.iter().map(declared).collect::<Option<_>>()?,
-        layers: match document.get("layers") {
-            Some(rows) => list(rows)?.iter().map(layers).collect::<Option<_>>()?,
-            None => Vec::new(),
-        },
+        leaves_out: lines
+            .collect::<Option<_>>()
+            .ok_or_else(|| damaged("leaves_out"))?,
+        params: params().ok_or_else(|| damaged("params"))?,
+        layers: layers
+            .collect::<Option<_>>()
+            .ok_or_else(|| damaged("layers"))?,
         programs: programs
             .iter()
             .map(|value| program(value, &scopes, distances, &mut room).map(Rc::new))
-            .collect::<Option<_>>()?,
+            .collect::<Result<_, _>>()?,
     })
+}
+
+fn scope(row: &Counted) -> Option<Vec<String>> {
+    match row.path.as_str() {
+        "" => Some(Vec::new()),
+        path => parts(path),
+    }
+}
+
+/// A batch and a length of at least one.
+fn example(pair: &Document) -> Option<(u64, u64)> {
+    let [batch, length] = list(pair)? else {
+        return None;
+    };
+    let positive = |n: &Document| count(n).filter(|n| *n > 0).map(u64::from);
+    Some((positive(batch)?, positive(length)?))
 }
 
 /// The most lines of words that are shown, and their longest.
@@ -213,48 +247,67 @@ fn program(
     scopes: &Rc<Vec<Vec<String>>>,
     distances: Distances,
     room: &mut usize,
-) -> Option<Program> {
-    let field = |name: &str| list(document.get(name)?);
-    let types: Vec<Type> = field("types")?
-        .iter()
-        .map(tensor_type)
-        .collect::<Option<_>>()?;
-    let calls: Vec<Call> = field("ops")?
-        .iter()
-        .map(|name| text(name).map(Call::new))
-        .collect::<Option<_>>()?;
+) -> Result<Program, String> {
+    let field = |name: &str| document.get(name).and_then(list);
+    let sizes = |name: &'static str| {
+        let all = || {
+            field(name)?
+                .iter()
+                .map(|n| count(n).map(u64::from))
+                .collect::<Option<Vec<u64>>>()
+        };
+        all().ok_or_else(|| damaged(name))
+    };
+    let (batches, lengths): (Vec<u64>, Vec<u64>) = (sizes("batches")?, sizes("lengths")?);
+    let types = || {
+        field("types")?
+            .iter()
+            .map(tensor_type)
+            .collect::<Option<_>>()
+    };
+    let types: Vec<Type> = types().ok_or_else(|| damaged("types"))?;
+    let calls = || {
+        let named = |name| text(name).map(Call::new);
+        field("ops")?.iter().map(named).collect::<Option<_>>()
+    };
+    let calls: Vec<Call> = calls().ok_or_else(|| damaged("ops"))?;
     let limits = Limits {
         types: types.len(),
         calls: calls.len(),
         scopes: scopes.len(),
     };
-    let steps = Stream::open(field("steps")?, limits, distances, room)?.program()?;
-    let sizes = |name| -> Option<Vec<u64>> {
-        field(name)?
+    let rows = field("steps").ok_or_else(|| damaged("steps"))?;
+    let steps = Stream::open(rows, limits, distances, room).map_err(|damage| match damage {
+        Damage::Unreadable => damaged("steps"),
+        Damage::TooLong { most } => format!(
+            "the program for batches {batches:?} and lengths {lengths:?} is too long: its steps are more than the {most} \
+             numbers that are left of {MOST_NUMBERS}; record it at fewer sizes"
+        ),
+    })?;
+    let steps = steps.program().ok_or_else(|| damaged("steps"))?;
+    let kept = || match document.get("kept") {
+        Some(rows) => list(rows)?
             .iter()
-            .map(|n| count(n).map(u64::from))
-            .collect()
+            .map(|row| kept(row, types.len()))
+            .collect::<Option<_>>(),
+        None => Some(Vec::new()),
     };
-    Some(Program {
-        kind: match text(document.get("precision")?)? {
-            "fp32" => RecordedPrecision::Plain,
-            "amp" => RecordedPrecision::Autocast,
-            "half" => RecordedPrecision::Half,
-            _ => return None,
+    Ok(Program {
+        kind: match document.get("precision").and_then(text) {
+            Some("fp32") => RecordedPrecision::Plain,
+            Some("amp") => RecordedPrecision::Autocast,
+            Some("half") => RecordedPrecision::Half,
+            _ => return Err(damaged("precision")),
         },
-        batches: sizes("batches")?,
-        lengths: sizes("lengths")?,
+        batches,
+        lengths,
         calls,
         scopes: scopes.clone(),
-        kept: match document.get("kept") {
-            Some(rows) => list(rows)?
-                .iter()
-                .map(|row| kept(row, types.len()))
-                .collect::<Option<_>>()?,
-            None => Vec::new(),
-        },
+        kept: kept().ok_or_else(|| damaged("kept"))?,
         types,
         steps,
+        has_layers: OnceCell::new(),
+        has_linears: OnceCell::new(),
     })
 }
 

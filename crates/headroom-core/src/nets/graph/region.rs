@@ -80,6 +80,12 @@ impl Survey {
                 }
                 Instruction::Free(slot) => survey.uses(at, *slot),
                 Instruction::Unsave(_) => {}
+                Instruction::Given {
+                    gradient: value, ..
+                }
+                | Instruction::Output(value) => {
+                    survey.reads(at, value.slot);
+                }
                 Instruction::Node(node) => {
                     set(&mut survey.placed, *node, at);
                     set(&mut survey.result, *node, touched);
@@ -165,7 +171,11 @@ impl Survey {
                     }
                 }
                 // A checkpoint of the model's own, or a batch's tensor: not a plain call.
-                Instruction::Unpack { .. } | Instruction::Batch(_) => return None,
+                // Nor is a backward pass of its own.
+                Instruction::Unpack { .. }
+                | Instruction::Batch(_)
+                | Instruction::Given { .. }
+                | Instruction::Output(_) => return None,
                 Instruction::Unsave(_) => {}
             }
         }

@@ -7,6 +7,15 @@ use super::program::{Edge, Gradient, Instruction, Instructions, Node, Value, Val
 use headroom_base::document::Document;
 use headroom_base::list::push;
 
+/// Why steps cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Damage {
+    /// They stand for more numbers than are read.
+    TooLong { most: usize },
+    /// They are not as a recorder writes them.
+    Unreadable,
+}
+
 /// How many entries the tables of a program have.
 pub(super) struct Limits {
     pub types: usize,
@@ -93,36 +102,40 @@ impl Stream {
         limits: Limits,
         distances: Distances,
         room: &mut usize,
-    ) -> Option<Self> {
+    ) -> Result<Self, Damage> {
         let most = MOST.min(*room);
+        let natural = |n: &i128| usize::try_from(*n).map_err(|_| Damage::Unreadable);
         let mut numbers: Vec<u32> = Vec::new();
         for row in rows {
             match row {
-                Document::Int(n) => numbers.push(u32::try_from(*n).ok()?),
+                Document::Int(n) => {
+                    numbers.push(u32::try_from(*n).map_err(|_| Damage::Unreadable)?);
+                }
                 Document::List(pair) => {
                     let [Document::Int(back), Document::Int(count)] = pair.as_slice() else {
-                        return None;
+                        return Err(Damage::Unreadable);
                     };
-                    let start = numbers.len().checked_sub(usize::try_from(*back).ok()?)?;
-                    let count = usize::try_from(*count).ok()?;
-                    if numbers.len().checked_add(count)? > most {
-                        return None;
+                    let start = numbers.len().checked_sub(natural(back)?);
+                    let start = start.ok_or(Damage::Unreadable)?;
+                    let count = natural(count)?;
+                    if numbers.len().saturating_add(count) > most {
+                        return Err(Damage::TooLong { most });
                     }
                     // A run may repeat itself.
                     let whole = count.min(numbers.len() - start);
                     numbers.extend_from_within(start..start + whole);
                     for at in start + whole..start + count {
-                        numbers.push(*numbers.get(at)?);
+                        numbers.push(*numbers.get(at).ok_or(Damage::Unreadable)?);
                     }
                 }
-                _ => return None,
+                _ => return Err(Damage::Unreadable),
             }
             if numbers.len() > most {
-                return None;
+                return Err(Damage::TooLong { most });
             }
         }
         *room -= numbers.len();
-        Some(Self {
+        Ok(Self {
             numbers: numbers.into_iter(),
             limits,
             distances,
@@ -263,6 +276,11 @@ impl Stream {
             },
             5 => Instruction::Node(self.counted(Counted::Node)?),
             6 => Instruction::Batch(self.value()?),
+            7 => Instruction::Given {
+                leaf: self.counted(Counted::Leaf)?,
+                gradient: self.value()?,
+            },
+            8 => Instruction::Output(self.value()?),
             _ => return None,
         })
     }

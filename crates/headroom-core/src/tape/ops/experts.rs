@@ -48,7 +48,7 @@ impl Tensor {
             borrowing(move |g| {
                 let places = kept.unpack();
                 let out = g.tape().empty("new_zeros", whole, g.dtype());
-                summed_by_index(g, &places, whole.first().copied().unwrap_or(0));
+                summed_by_index(g, places.numel(), whole.first().copied().unwrap_or(0));
                 grads([Some(out)])
             })
         });
@@ -63,7 +63,7 @@ impl Tensor {
             borrowing(move |g| {
                 let out = g.tape().empty("new_zeros", whole, g.dtype());
                 let places = g.tape().empty("index_put", [count], DType::I64);
-                summed_by_index(g, &places, whole.first().copied().unwrap_or(0));
+                summed_by_index(g, places.numel(), whole.first().copied().unwrap_or(0));
                 grads([Some(out)])
             })
         });
@@ -88,7 +88,7 @@ impl Tensor {
             borrowing(move |g| {
                 let places = kept.unpack();
                 let out = g.tape().empty("new_zeros", whole, g.dtype());
-                summed_by_index(g, &places, rows);
+                summed_by_index(g, places.numel(), rows);
                 grads([Some(out)])
             })
         });

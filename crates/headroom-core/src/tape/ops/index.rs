@@ -53,7 +53,7 @@ impl Tensor {
             borrowing(move |g| {
                 let indices = kept.unpack();
                 let out = g.tape().empty("index_put", whole, dtype);
-                summed_by_index(g, &indices, whole.first().copied().unwrap_or(0));
+                summed_by_index(g, indices.numel(), whole.first().copied().unwrap_or(0));
                 g.tape()
                     .kernel("index_put", dtype, 0.0, 2.0 * g.bytes() as f64);
                 grads([Some(out)])
@@ -146,7 +146,7 @@ impl Tensor {
             borrowing(move |g| {
                 let indices = kept.unpack();
                 let out = g.tape().empty("index_put", whole, dtype);
-                summed_by_index(g, &indices, out.numel());
+                summed_by_index(g, indices.numel(), out.numel());
                 g.tape()
                     .kernel("index_put", dtype, 0.0, 2.0 * g.bytes() as f64);
                 grads([Some(out)])
@@ -178,8 +178,8 @@ impl Tensor {
 
 /// The scratch memory of `index_put_` with accumulation (`index_put_with_sort_kernel` in Indexing.cu): indices are sorted to
 /// sum equal ones in order.
-pub(super) fn summed_by_index(gradient: &Tensor, indices: &Tensor, different: u64) {
-    let index = || indices.constant("index_put", &[indices.numel()], DType::I64);
+pub(super) fn summed_by_index(gradient: &Tensor, count: u64, different: u64) {
+    let index = || gradient.constant("index_put", &[count], DType::I64);
     let linear = index();
     drop(index());
     sorted_by_index(gradient, linear, different);

@@ -74,7 +74,7 @@ impl Tensor {
                 let dims = mask.shape().len() as u64;
                 let places = tape.empty("nonzero", [count, dims], DType::I64);
                 let index = tape.empty("index_put", [count], DType::I64);
-                summed_by_index(g, &index, mask.numel());
+                summed_by_index(g, index.numel(), mask.numel());
                 drop((index, places));
                 tape.kernel("index_put", dtype, 0.0, 2.0 * g.bytes() as f64);
                 grads([Some(out)])

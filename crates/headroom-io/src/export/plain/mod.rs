@@ -38,14 +38,17 @@ fn or_zero(count: Option<NonZero<u64>>) -> u64 {
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let header = header(&TARGET, scenario, estimate);
     let mut files = program(scenario, estimate, &header)?;
-    if copies(scenario) > 1 {
-        let words = ["train.py", "train.yaml"];
-        files.push(launch_alone(&header, scenario, &words));
-        return Ok(files);
-    }
-    let machines = machines(scenario).map_err(|problem| vec![problem])?;
-    let words = ["train.py", "train.yaml"].map(String::from);
-    files.push(launch_torchrun(&header, scenario, &machines, &words));
+    let launch = if copies(scenario) > 1 {
+        launch_alone(&header, scenario, &["train.py", "train.yaml"])
+    } else {
+        let machines = machines(scenario).map_err(|problem| vec![problem])?;
+        let words = ["train.py", "train.yaml"].map(String::from);
+        launch_torchrun(&header, scenario, &machines, &words)
+    };
+    files.push(match recorded::recording(scenario) {
+        Some(_) => recorded::finding_modules(launch),
+        None => launch,
+    });
     Ok(files)
 }
 
@@ -72,19 +75,23 @@ fn program(scenario: &Scenario, estimate: &Estimate, header: &str) -> Files {
     if !problems.is_empty() {
         return Err(problems);
     }
-    let (opening, model) = match (recorded::recording(scenario), network::family(scenario)) {
-        (Some(recording), _) => (recorded::opening(recording), include_str!("recorded.py")),
+    let (opening, (name, model)) = match (recorded::recording(scenario), network::family(scenario))
+    {
+        (Some(recording), _) => (recorded::opening(recording), recorded::MODEL),
         (None, Some((family, model))) => (
             network::opening(scenario, family, model),
-            include_str!("network.py"),
+            ("model.py", include_str!("network.py")),
         ),
-        (None, None) => (causal(scenario), include_str!("causal.py")),
+        (None, None) => (causal(scenario), ("model.py", include_str!("causal.py"))),
     };
     let config = yaml::write(&opening.and(config(scenario, estimate)));
     let mut files = vec![
         file("train.yaml", format!("{header}{config}")),
-        file("train.py", include_str!("train.py").into()),
-        file("model.py", model.into()),
+        file(
+            "train.py",
+            recorded::importing(name, include_str!("train.py")),
+        ),
+        file(name, model.into()),
         file("prepare.py", include_str!("prepare.py").into()),
     ];
     files.extend(adapters::adapter_module(scenario));
@@ -98,6 +105,7 @@ pub(super) fn library(scenario: &Scenario) -> Option<&'static str> {
 
 /// What `train.py` always does in one way.
 const FIXED: &[&str] = &[
+    "training.checkpoint_first",
     "training.memory_budget",
     "training.fp8",
     "training.low_precision",

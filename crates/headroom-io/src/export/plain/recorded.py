@@ -14,10 +14,12 @@ LAYERS = set()
 
 
 def named(text):
-    """What `module:name` names; modules may lie where the run was started."""
+    """What `module:name` names; modules may lie where the run was started, or beside the folder of this file."""
     module, name = text.split(":")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    own = os.path.dirname(os.path.abspath(__file__))
+    for folder in (os.getcwd(), os.path.dirname(own)):
+        if folder not in sys.path:
+            sys.path.append(folder)
     return getattr(importlib.import_module(module), name)
 
 

@@ -1,6 +1,6 @@
 //! A recorded model in `train.py`: constructed, fed and scored by the user's functions that its file names.
 
-use super::super::{layout, refuse};
+use super::super::{File, layout, refuse};
 use headroom_base::document::Document;
 use headroom_core::graph;
 use headroom_scenario::network::{FIELD, Recording};
@@ -11,7 +11,27 @@ pub(super) fn recording(scenario: &Scenario) -> Option<&Recording> {
     scenario.model.network.as_ref()?.recording()
 }
 
-/// What `model.py` cannot do with it.
+/// The model's file has a name that a user's own modules hardly have: they are imported beside it.
+pub(super) const MODEL: (&str, &str) = ("recorded_model.py", include_str!("recorded.py"));
+
+/// A program that imports the model from the file of this name.
+pub(super) fn importing(name: &str, program: &str) -> String {
+    let module = name.trim_end_matches(".py");
+    program
+        .replace("from model import", &format!("from {module} import"))
+        .replace("the model of model.py", &format!("the model of {name}"))
+}
+
+/// `launch.sh` that finds the user's modules in the folder it is started from, before it changes into its own.
+pub(super) fn finding_modules(mut launch: File) -> File {
+    const HERE: &str = "export PYTHONPATH=\"$PWD${PYTHONPATH:+:$PYTHONPATH}\"\n";
+    if let Some(place) = launch.contents.find("\ncd -- ") {
+        launch.contents.insert_str(place + 1, HERE);
+    }
+    launch
+}
+
+/// What its program cannot do with it.
 pub(super) fn problems(scenario: &Scenario, recording: &Recording) -> Vec<Problem> {
     let fixed = [
         "training.quantization",
@@ -136,6 +156,27 @@ mod tests {
         ] {
             assert!(config.contains(line), "{line} in\n{config}");
         }
+    }
+
+    #[test]
+    fn the_users_modules_are_found_and_not_shadowed() {
+        let calls = Document::new()
+            .with("build", "model:build")
+            .with("batch", "model:batch");
+        let run = run(calls);
+        let files = (TARGET.write)(&run, &estimate(&run).unwrap()).unwrap();
+        let contents = |name: &str| {
+            let file = files.iter().find(|file| file.name == name);
+            file.map(|file| file.contents.as_str())
+        };
+        assert_eq!(contents("model.py"), None);
+        assert!(contents("recorded_model.py").is_some());
+        let program = contents("train.py").unwrap();
+        assert!(program.contains("from recorded_model import batches"));
+        assert!(!program.contains("from model import"));
+        let launch = contents("launch.sh").unwrap();
+        let place = |words: &str| launch.find(words).unwrap();
+        assert!(place("export PYTHONPATH=\"$PWD") < place("\ncd -- "));
     }
 
     #[test]

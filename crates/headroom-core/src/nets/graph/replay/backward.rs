@@ -15,7 +15,11 @@ impl Replay {
         let mut forward = self.forward.borrow_mut();
         let edges = node.edges.iter().map(|edge| match edge {
             Edge::None => None,
-            Edge::Leaf(slot) => forward.leaves.get(slot).cloned(),
+            // Parameters were bound before; one that is not trained wants no gradient.
+            Edge::Leaf(slot) if self.plan.params.contains_key(slot) => {
+                forward.leaves.get(slot).cloned()
+            }
+            Edge::Leaf(slot) => forward.leaf(*slot),
             Edge::Node { node, output } => forward.edge((*node, *output)),
         });
         let edges: Vec<_> = edges.collect();

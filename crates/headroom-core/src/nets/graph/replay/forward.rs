@@ -5,7 +5,7 @@ use std::rc::{Rc, Weak};
 
 use super::super::program::{Program, Value};
 use super::super::region;
-use crate::tape::{GradientEdge, GraphNode, Saved, Tensor};
+use crate::tape::{GradientEdge, GraphNode, Param, Saved, Tensor};
 
 /// What Python's names hold in forward, and the graph so far.
 #[derive(Default)]
@@ -14,6 +14,10 @@ pub(super) struct Forward {
     pub saves: Vec<Kept>,
     pub nodes: Vec<Option<GraphNode>>,
     pub leaves: BTreeMap<u32, GradientEdge>,
+    /// The parameters whose gradients lie in this memory.
+    pub given: BTreeMap<u32, Rc<Param>>,
+    /// What the model has returned.
+    pub outputs: Vec<Tensor>,
     /// Destinations of gradients that leave a wrapped module.
     pub edges: BTreeMap<region::Output, GradientEdge>,
     pub batch: VecDeque<Tensor>,
@@ -46,6 +50,16 @@ impl Forward {
 
     pub(crate) fn lacks(&self, slot: u32) -> bool {
         self.slots.get(slot as usize).is_none_or(Option::is_none)
+    }
+
+    /// Where the gradient of a leaf goes: a parameter, or a tensor of the batch that requires one.
+    pub(crate) fn leaf(&mut self, slot: u32) -> Option<GradientEdge> {
+        if let Some(edge) = self.leaves.get(&slot) {
+            return Some(edge.clone());
+        }
+        let edge = self.at(slot)?.requires_grad_().gradient_edge()?;
+        self.leaves.insert(slot, edge.clone());
+        Some(edge)
     }
 
     /// The destination of the gradient of a node's output.

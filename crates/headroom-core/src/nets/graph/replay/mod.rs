@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::super::{Cx, Output};
-use super::params::held;
+use super::params::{Held, held};
 use super::plan::Plan;
 use super::program::{Declared, Edge, Graph, Instruction, Program, Role};
 use super::prune::Pruned;
@@ -121,7 +121,26 @@ impl Replay {
         let loss = loss.unwrap_or_else(|| Output::empty(cx).loss);
         Output {
             loss: loss.with_gradient_edge(edge),
-            held: Vec::new(),
+            held: forward.outputs,
+        }
+    }
+
+    /// The gradient that a backward pass within forward gives a parameter.
+    fn give(&self, cx: &Cx, leaf: u32, gradient: u32) {
+        let place = self.plan.params.get(&leaf);
+        let declared = place.and_then(|place| self.graph.params.get(*place));
+        let Some(Held::Param(param)) = declared.map(|declared| held(cx, declared)) else {
+            return;
+        };
+        let mut forward = self.forward.borrow_mut();
+        if forward.given.contains_key(&gradient) || !param.trainable {
+            return;
+        }
+        let tensor = forward.replaced(gradient, None);
+        forward.given.insert(gradient, param.clone());
+        drop(forward);
+        if let Some(tensor) = tensor {
+            param.receive(tensor);
         }
     }
 
@@ -237,7 +256,7 @@ impl Replay {
                 continue;
             }
             if let Some(step) = self.program.steps.forward.get(at) {
-                self.forward_step(step);
+                self.forward_step(cx, step);
             }
             at += 1;
         }
@@ -248,7 +267,7 @@ impl Replay {
         drop(old);
     }
 
-    fn forward_step(self: &Rc<Self>, step: &Instruction) {
+    fn forward_step(self: &Rc<Self>, cx: &Cx, step: &Instruction) {
         match step {
             Instruction::Save { save, value } => {
                 if !self.tape.grad_enabled() || !self.pruned.saves(*save) {
@@ -286,7 +305,24 @@ impl Replay {
                     self.bind(value.slot, Some(result));
                 }
             }
-            Instruction::Free(slot) => self.bind(*slot, None),
+            Instruction::Given { leaf, gradient } => self.give(cx, *leaf, gradient.slot),
+            Instruction::Output(value) => {
+                let looks = self.types.get(*value);
+                let mut forward = self.forward.borrow_mut();
+                let bound = forward.at(value.slot);
+                let seen = bound.map(|tensor| tensor.with_layout(looks.layout, false));
+                forward
+                    .outputs
+                    .extend(seen.filter(|_| cx.env.training.keep_outputs));
+            }
+            Instruction::Free(slot) => {
+                let given = self.forward.borrow_mut().given.remove(slot);
+                if let Some(param) = given {
+                    // `zero_grad()` within the loss.
+                    drop(param.grad.take());
+                }
+                self.bind(*slot, None);
+            }
         }
     }
 

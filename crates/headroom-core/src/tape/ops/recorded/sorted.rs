@@ -1,6 +1,7 @@
 //! Sums by index, which sort their indices first.
 
 use super::super::super::Tensor;
+use super::super::super::layout::{Dims, broadcast};
 use super::super::embedding::sorted_gradient;
 use super::super::index::summed_by_index;
 use super::RecordedCall;
@@ -22,9 +23,16 @@ impl RecordedCall<'_> {
             }
             "index_put" if self.call.word => {
                 let results = self.plainly();
-                let (whole, indices) = (self.inputs.first()?, self.shadows.get(1)?);
+                let whole = self.inputs.first()?;
                 let values = self.shadows.last()?;
-                summed_by_index(values, indices, whole.size(0));
+                // Indices are joined in the shape that all of them broadcast to (`makeLinearIndex` in Indexing.cu).
+                let indices = self.inputs.get(1..self.inputs.len().checked_sub(1)?)?;
+                let shape = indices.iter().fold(Dims::new(&[]), |shape, index| {
+                    broadcast(&shape, &index.layout.shape)
+                });
+                let count = shape.iter().product::<u64>();
+                let slice = (values.numel() / count.max(1)).max(1);
+                summed_by_index(values, count, whole.numel() / slice);
                 Some(results)
             }
             _ => None,
