@@ -16,20 +16,19 @@ import os
 import sys
 import types
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "src", "nets", "graph"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "crates", "headroom-core", "src", "nets", "graph"))
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
 import torch
 import torch.nn.functional as F
 import graphs_atoms
 import graphs_hf
 import graphs_mixed
+import graphs_objects
 from headroom_record import NoInit, Subject, Values, own_loss, seed
 
 # Models whose weights need more memory than a laptop has.
-ON_META = """mamba2-130m mamba2-370m mamba2-780m mamba2-1.3b mamba2-2.7b phi-3.5-moe qwen3-next-80b-a3b jamba-v0.1 llama-4-scout
-llama-3.2-11b-vision command-r7b ministral-3-8b lfm2-1.2b blip2-opt-2.7b
-gemma-3n-e4b gemma-4-e2b qwen3.5-27b
-seamless-m4t-medium""".split()
+ON_META = """mamba2-130m mamba2-370m mamba2-780m mamba2-1.3b mamba2-2.7b phi-3.5-moe jamba-v0.1 llama-4-scout
+llama-3.2-11b-vision blip2-opt-2.7b gemma-3n-e4b gemma-4-e2b qwen3.5-27b seamless-m4t-medium""".split()
 
 FOLLOWED = ("longformer-base-4096",)
 
@@ -86,19 +85,7 @@ of_timm("inception-v3", "inception_v3", [(2, 299), (2, 331)])
 of_timm("maxvit-t", "maxvit_tiny_tf_224", [(2, 224)])
 
 
-def scenes(objects):
-    def batch(b, s, device):
-        boxes = torch.full((objects, 4), 0.4, device=device)
-        return dict(
-            pixel_values=torch.randn(b, 3, s, s, device=device),
-            labels=[dict(class_labels=torch.zeros(objects, dtype=torch.long, device=device), boxes=boxes.clone()) for _ in range(b)],
-        )
-
-    return batch
-
-
-# COCO has seven objects in an image on average.
-@model("detr-resnet-50", "transformers", [(2, 640), (2, 800)], scenes(7))
+@model("detr-resnet-50", "transformers", graphs_mixed.SCENES, graphs_mixed.scenes())
 def detr():
     from transformers import DetrConfig, DetrForObjectDetection
 
@@ -357,6 +344,7 @@ def version(library):
 
 def main():
     os.makedirs(OUT, exist_ok=True)
+    graphs_objects.together(graphs_mixed.OBJECTS)
     failed = []
     for name in sys.argv[1:] or MODELS:
         build, library, sizes, batch, loss, leaves_out = MODELS[name]

@@ -111,13 +111,6 @@ hf("nomic-embed-text-v1.5", "NomicBertForMaskedLM", TEXT, masked(words(30528)))
 LONG = [(2, 512), (2, 1024)]
 hf("phi-3.5-moe", "PhimoeForCausalLM", LONG, words(32064), attention_bias=True, lm_head_bias=True, sliding_window=131072, use_cache=False)
 hf("codegen-350m-mono", "CodeGenForCausalLM", LONG, words(51200), vocab_size=51200, n_embd=1024, n_layer=20, n_head=16, rotary_dim=32, use_cache=False)
-hf("command-r7b", "Cohere2ForCausalLM", LONG, words(256000), hidden_size=4096, intermediate_size=14336, num_hidden_layers=32, num_attention_heads=32,
-   num_key_value_heads=8, sliding_window=4096, max_position_embeddings=132096, use_cache=False)
-hf("granite-3.0-1b-a400m", "GraniteMoeForCausalLM", LONG, words(49155), vocab_size=49155, hidden_size=1024, intermediate_size=512, num_hidden_layers=24,
-   num_attention_heads=16, num_key_value_heads=8, num_local_experts=32, num_experts_per_tok=8, tie_word_embeddings=True, use_cache=False)
-hf("ministral-3-8b", "Ministral3ForCausalLM", LONG, words(131072), use_cache=False)
-hf("qwen3-next-80b-a3b", "Qwen3NextForCausalLM", [(2, 1024)], words(151936), "the kernels of flash-linear-attention and causal-conv1d: this is transformers' own code",
-   use_cache=False)
 hf("rwkv-4-169m", "RwkvForCausalLM", LONG, words(50277), vocab_size=50277, hidden_size=768, num_hidden_layers=12, use_cache=False)
 hf("jamba-v0.1", "JambaForCausalLM", LONG, words(65536), use_cache=False)
 

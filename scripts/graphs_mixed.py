@@ -1,4 +1,5 @@
 """The models of transformers that see, hear and read at once, or whose classes leave the loss to others: as scripts/graphs_hf.py."""
+import graphs_objects
 import torch
 import torch.nn.functional as F
 from graphs_hf import LONG, NO_AUGMENT, NO_PATHS, hf, masked, padded, seen, words
@@ -23,20 +24,24 @@ hf("dpt-large", "DPTForDepthEstimation", [(2, 384)], depths, OF_DEPTH, of_depth,
    intermediate_size=4096, backbone_out_indices=[5, 11, 17, 23], neck_hidden_sizes=[256, 512, 1024, 1024])
 
 
-def scenes(objects):
-    def batch(b, s, device):
-        boxes = torch.full((objects, 4), 0.4, device=device)
-        one = dict(class_labels=torch.zeros(objects, dtype=torch.long, device=device), boxes=boxes)
-        return dict(seen(b, s, device), labels=[{key: part.clone() for key, part in one.items()} for _ in range(b)])
-
-    return batch
+# COCO has seven objects in a picture on average.
+OBJECTS = 7
 
 
-hf("yolos-tiny", "YolosForObjectDetection", [(2, 512), (2, 800)], scenes(7), hidden_size=192, num_hidden_layers=12, num_attention_heads=3,
+def scenes(objects=OBJECTS):
+    return graphs_objects.scenes(seen, objects)
+
+
+SCENES = [(2, 640), (2, 800)]
+hf("yolos-tiny", "YolosForObjectDetection", [(2, 512), (2, 800)], scenes(), hidden_size=192, num_hidden_layers=12, num_attention_heads=3,
    intermediate_size=768, image_size=[800, 1333], use_mid_position_embeddings=False, num_labels=91)
 RESNET_18 = dict(model_type="timm_backbone", backbone="resnet18", num_channels=3, features_only=True, use_pretrained_backbone=False, out_indices=[1, 2, 3, 4])
-hf("table-transformer-detection", "TableTransformerForObjectDetection", [(2, 640), (2, 800)], scenes(1), backbone_config=RESNET_18, num_queries=15, num_labels=2)
-hf("rtdetr-r50vd", "RTDetrForObjectDetection", [(2, 640)], scenes(7), num_labels=80)
+hf("table-transformer-detection", "TableTransformerForObjectDetection", SCENES, scenes(), backbone_config=RESNET_18, num_queries=15, num_labels=2)
+hf("rtdetr-r50vd", "RTDetrForObjectDetection", SCENES, scenes(), num_labels=80, anchor_image_size=None)
+hf("rtdetr-v2-r50vd", "RTDetrV2ForObjectDetection", SCENES, scenes(), num_labels=80, anchor_image_size=None)
+hf("d-fine-m", "DFineForObjectDetection", SCENES, scenes(), num_labels=80, anchor_image_size=None)
+hf("conditional-detr-resnet-50", "ConditionalDetrForObjectDetection", SCENES, scenes(), num_labels=91)
+hf("deformable-detr", "DeformableDetrForObjectDetection", SCENES, scenes(), num_labels=91)
 
 
 def asked(queries, length):
@@ -89,11 +94,6 @@ def captioned(b, s, device):
 
 
 hf("clap-htsat-unfused", "ClapModel", [(2, 64), (2, 128)], captioned, None, compared)
-
-# --- text ------------------------------------------------------------------------------------------------------------
-
-hf("lfm2-1.2b", "Lfm2ForCausalLM", LONG, masked(words(65536)), "the kernels of causal-conv1d: this is transformers' own code", hidden_size=2048,
-   intermediate_size=12288, num_hidden_layers=16, full_attn_idxs=[2, 5, 8, 10, 12, 14], use_cache=False)
 
 # --- images and text -------------------------------------------------------------------------------------------------
 
@@ -215,7 +215,7 @@ hf("seamless-m4t-medium", "SeamlessM4TForSpeechToText", [(2, 256), (2, 512)], tr
 def named(b, s, device):
     """A picture, and four names in it."""
     ids = torch.tensor([[101, 4937, 1012, 3899, 1012, 2711, 1012, 2482, 1012, 102]] * b, device=device)
-    return dict(scenes(7)(b, s, device), input_ids=ids, attention_mask=torch.ones_like(ids))
+    return dict(scenes()(b, s, device), input_ids=ids, attention_mask=torch.ones_like(ids))
 
 
 hf("grounding-dino-base", "GroundingDinoForObjectDetection", [(2, 640)], named, NO_PATHS, fusion_droppath=0.0,

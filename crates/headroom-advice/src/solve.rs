@@ -218,7 +218,7 @@ pub fn smallest_gpu(scenario: &Scenario, goal: Goal) -> Option<(&'static catalog
     let vendor = Case::of(scenario).gpu.map(|gpu| gpu.vendor);
     let of_vendor = catalog::gpus()
         .iter()
-        .filter(|gpu| vendor.is_none_or(|vendor| gpu.vendor == vendor));
+        .filter(|gpu| !gpu.is_slice() && vendor.is_none_or(|vendor| gpu.vendor == vendor));
     let usable = |gpu: &catalog::Gpu| gpu.usable_bytes(scenario.hardware.os).unwrap_or(Bytes::MAX);
     sorted(of_vendor, |a, b| usable(a).cmp(&usable(b)))
         .into_iter()

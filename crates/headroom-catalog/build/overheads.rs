@@ -18,6 +18,7 @@ pub struct File {
     nccl_group: Vec<Entry>,
     desktop_linux: Vec<Entry>,
     desktop_windows: Vec<Entry>,
+    shared_system: Vec<Entry>,
 }
 
 #[derive(Deserialize)]
@@ -52,6 +53,7 @@ pub fn table(file: &File) -> Result<String, String> {
         ("NCCL_GROUP", &file.nccl_group),
         ("DESKTOP_LINUX", &file.desktop_linux),
         ("DESKTOP_WINDOWS", &file.desktop_windows),
+        ("SHARED_SYSTEM", &file.shared_system),
     ] {
         let _ = writeln!(rows, "pub static {name}: &[OverheadRow] = &[");
         for entry in entries {

@@ -124,6 +124,17 @@ impl Gpu {
         mib.map(|mib| Bytes::new((mib * f64::from(1 << 20)) as u64))
     }
 
+    /// Whether its total is all of the machine's memory, of which the system has a part: Apple's limit leaves that part out, and
+    /// firmware gives Radeons a share of their own.
+    pub fn shares_all_memory(&self) -> bool {
+        self.class == Class::Unified && self.vendor == Vendor::Nvidia
+    }
+
+    /// Whether it is a part of a larger card (MIG).
+    pub fn is_slice(&self) -> bool {
+        self.id.contains("-mig-")
+    }
+
     /// Whether the compute capability is at least this; false for other vendors.
     pub fn is_at_least(&self, major: u8, minor: u8) -> bool {
         self.compute_capability

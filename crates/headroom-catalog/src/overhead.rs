@@ -73,6 +73,10 @@ pub fn overheads(gpu: Option<&Gpu>, process: Process) -> Vec<NamedOverhead> {
     if process.display {
         parts.push(part("desktop", desktop(gpu, process.os)));
     }
+    if let Some(gpu) = gpu.filter(|gpu| gpu.shares_all_memory()) {
+        let system = first(table::SHARED_SYSTEM, Some(gpu), process.torch);
+        parts.push(part("operating system", system));
+    }
     parts
 }
 

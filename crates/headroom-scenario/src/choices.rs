@@ -416,6 +416,17 @@ choice! {
         Ppo = "ppo", "PPO";
         Gkd = "gkd", "GKD (full logits)";
         Distillation = "distillation", "distillation (chunked)";
+        /// A head for a class of each sequence (`…ForSequenceClassification`).
+        Classification = "classification", "sequence classification";
+        TokenClassification = "token-classification", "token classification";
+        /// A number for each sequence.
+        Regression = "regression", "regression";
+        /// A number for each pair of a query and a passage (a cross-encoder).
+        Reranking = "reranking", "reranking (cross-encoder)";
+        /// Where an answer starts and ends.
+        QuestionAnswering = "question-answering", "extractive question answering";
+        /// Embeddings of queries against those of passages: all in the batch, and hard negatives (InfoNCE).
+        Contrastive = "contrastive", "contrastive (InfoNCE)";
         /// Nothing is trained: completions are sampled.
         Generation = "generation", "generation";
         /// Nothing is trained: a forward pass over each batch, and metrics.

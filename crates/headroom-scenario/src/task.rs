@@ -40,6 +40,12 @@ pub struct Task {
     pub evaluation_batches: u64,
     /// `output_scores`: the scores of every sampled token stay.
     pub keeps_scores: bool,
+    /// `num_labels` of a head for classes.
+    pub classes: u64,
+    /// Hard negatives of each query, besides the other passages of the batch.
+    pub negatives: u64,
+    /// Tokens of a query; zero for as many as a passage has.
+    pub query: u64,
 }
 
 impl Default for Task {
@@ -64,6 +70,9 @@ impl Default for Task {
             evaluated: EvaluationOutput::default(),
             evaluation_batches: 4,
             keeps_scores: false,
+            classes: 2,
+            negatives: 0,
+            query: 0,
         }
     }
 }
@@ -91,6 +100,24 @@ impl Objective {
             self,
             Self::Dpo | Self::Kto | Self::Grpo | Self::Rloo | Self::Ppo
         )
+    }
+
+    /// Whether it trains a head or embeddings of its own over hidden states, in a plain loop.
+    pub const fn trains_head(self) -> bool {
+        matches!(
+            self,
+            Self::Classification
+                | Self::TokenClassification
+                | Self::Regression
+                | Self::Reranking
+                | Self::QuestionAnswering
+                | Self::Contrastive
+        )
+    }
+
+    /// Whether that head has classes to choose from.
+    pub const fn has_classes(self) -> bool {
+        matches!(self, Self::Classification | Self::TokenClassification)
     }
 
     /// Whether it learns from a teacher's distribution.

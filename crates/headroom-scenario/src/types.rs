@@ -99,6 +99,8 @@ pub struct Data {
     pub image_sizes: Vec<String>,
     /// Tiles of a picture; zero where the processor decides.
     pub image_tiles: u64,
+    /// Mel frames of sound in a sample, of models that take any number; zero for the model's own.
+    pub audio_frames: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -410,6 +412,7 @@ impl Default for Data {
             image_width: 0,
             image_sizes: Vec::new(),
             image_tiles: 0,
+            audio_frames: 0,
         }
     }
 }

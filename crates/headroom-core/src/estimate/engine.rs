@@ -196,7 +196,10 @@ fn network(case: &Case) -> Result<Box<dyn Net>, Unsupported> {
     let net = nets::build(architecture, &sizes).map_err(Unsupported::Model)?;
     net.supports(data, &case.scenario.training)
         .map_err(Unsupported::Model)?;
-    if has_task && net.language_model().is_none() {
+    let objective = case.scenario.training.task.objective;
+    let has_parts =
+        net.language_model().is_some() || (objective.trains_head() && net.text_encoder().is_some());
+    if has_task && !has_parts {
         return Err(no_task(case));
     }
     Ok(net)
@@ -205,7 +208,11 @@ fn network(case: &Case) -> Result<Box<dyn Net>, Unsupported> {
 /// Why a model that is no causal language model has no other task.
 fn no_task(case: &Case) -> Unsupported {
     let objective = case.scenario.training.task.objective;
-    let expected = "pretraining: post-training tasks need a causal language model";
+    let expected = if objective.trains_head() {
+        "pretraining: heads of other tasks need a text encoder or a causal language model"
+    } else {
+        "pretraining: post-training tasks need a causal language model"
+    };
     Unsupported::Setting(Problem::new("task.objective", objective.id(), expected))
 }
 

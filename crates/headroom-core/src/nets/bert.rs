@@ -3,7 +3,7 @@
 use super::attention::{Eager, attend, heads};
 use super::encoder::{self, Config, add_and_norm, feed_forward};
 use super::masks::bidirectional_mask;
-use super::{Cx, ModelError, Net, Output, Sizes};
+use super::{Cx, ModelError, Net, Output, Sizes, TextEncoder};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
 use headroom_scenario::Data;
@@ -100,6 +100,10 @@ impl Net for Bert {
         batch
     }
 
+    fn text_encoder(&self) -> Option<&dyn TextEncoder> {
+        Some(self)
+    }
+
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [ids, labels, positions, ..] = batch else {
             return Output::empty(cx);
@@ -119,23 +123,40 @@ impl Net for Bert {
                     held: vec![logits],
                 }
             }
-            Head::SequenceClassification if self.architecture == Architecture::Bert => {
-                // The output object holds the pooler's output too, until the loss exists.
-                let pooled = self.pooler(cx, &sequence);
-                let dropped = cx.dropout(&pooled, 0.1);
-                let logits = cx.linear("classifier", &dropped, self.classes, true);
-                drop(dropped);
-                encoder::output(cx, logits, labels)
-            }
             Head::SequenceClassification => {
-                encoder::output(cx, self.classification_head(cx, &sequence), labels)
+                // The output object holds the pooler's output too, until the loss exists.
+                let (logits, _pooled) = self.classified(cx, &sequence, self.classes);
+                encoder::output(cx, logits, labels)
             }
             Head::None => encoder::output(cx, self.pooler(cx, &sequence), labels),
         }
     }
 }
 
+impl TextEncoder for Bert {
+    fn encode(&self, cx: &Cx, ids: &Tensor, padding: Option<&Tensor>) -> Tensor {
+        let positions = ids.constant("position_ids", ids.shape(), DType::I64);
+        let prefix = self.architecture.prefix();
+        cx.module(prefix, |cx| self.model(cx, ids, &positions, padding))
+    }
+
+    fn sequence_logits(&self, cx: &Cx, hidden: &Tensor, classes: u64) -> Tensor {
+        self.classified(cx, hidden, classes).0
+    }
+}
+
 impl Bert {
+    /// Logits of a sequence, and the pooler's output where BERT has one.
+    fn classified(&self, cx: &Cx, sequence: &Tensor, classes: u64) -> (Tensor, Option<Tensor>) {
+        if self.architecture != Architecture::Bert {
+            return (self.classification_head(cx, sequence, classes), None);
+        }
+        let pooled = self.pooler(cx, sequence);
+        let dropped = cx.dropout(&pooled, 0.1);
+        let logits = cx.linear("classifier", &dropped, classes, true);
+        (logits, Some(pooled))
+    }
+
     fn model(&self, cx: &Cx, ids: &Tensor, positions: &Tensor, padding: Option<&Tensor>) -> Tensor {
         let Config { layers, hidden, .. } = self.config;
         let mut embedded = cx.module("embeddings", |cx| self.embeddings(cx, ids, positions));
@@ -240,7 +261,7 @@ impl Bert {
     }
 
     /// `RobertaClassificationHead`, `ElectraClassificationHead`: from the first token.
-    fn classification_head(&self, cx: &Cx, sequence: &Tensor) -> Tensor {
+    fn classification_head(&self, cx: &Cx, sequence: &Tensor, classes: u64) -> Tensor {
         cx.module("classifier", |cx| {
             let mut x = sequence.select(1);
             x = cx.dropout(&x, 0.1);
@@ -250,7 +271,7 @@ impl Bert {
                 _ => x.tanh(),
             };
             x = cx.dropout(&x, 0.1);
-            cx.linear("out_proj", &x, self.classes, true)
+            cx.linear("out_proj", &x, classes, true)
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::encoder::{self, Config, add_and_norm, feed_forward};
 use super::inputs::token_ids_and_labels;
-use super::{Cx, ModelError, Net, Output, Sizes};
+use super::{Cx, ModelError, Net, Output, Sizes, TextEncoder};
 use crate::tape::{DType, Tensor};
 use headroom_scenario::Data;
 
@@ -38,6 +38,10 @@ impl Net for Deberta {
         token_ids_and_labels(cx, data)
     }
 
+    fn text_encoder(&self) -> Option<&dyn TextEncoder> {
+        Some(self)
+    }
+
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [ids, labels, ..] = batch else {
             return Output::empty(cx);
@@ -47,6 +51,23 @@ impl Net for Deberta {
             return encoder::output(cx, sequence, labels);
         }
         encoder::output(cx, self.mlm_head(cx, &sequence), labels)
+    }
+}
+
+impl TextEncoder for Deberta {
+    fn encode(&self, cx: &Cx, ids: &Tensor, padding: Option<&Tensor>) -> Tensor {
+        cx.module("deberta", |cx| self.model(cx, ids, padding))
+    }
+
+    /// Behind `ContextPooler`, which drops nothing out.
+    fn sequence_logits(&self, cx: &Cx, hidden: &Tensor, classes: u64) -> Tensor {
+        let pooled = cx.module("pooler", |cx| {
+            let first = hidden.select(1);
+            cx.linear("dense", &first, self.config.hidden, true)
+                .pipe(Tensor::gelu)
+        });
+        let dropped = cx.dropout(&pooled, 0.1);
+        cx.linear("classifier", &dropped, classes, true)
     }
 }
 

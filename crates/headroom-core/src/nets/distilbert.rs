@@ -4,7 +4,7 @@ use super::attention::{Eager, attend, heads};
 use super::encoder::{self, Config};
 use super::inputs::token_ids_and_labels;
 use super::masks::bidirectional_mask;
-use super::{Cx, ModelError, Net, Output, Sizes};
+use super::{Cx, ModelError, Net, Output, Sizes, TextEncoder};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
 use headroom_scenario::Data;
@@ -27,6 +27,10 @@ impl Net for DistilBert {
         token_ids_and_labels(cx, data)
     }
 
+    fn text_encoder(&self) -> Option<&dyn TextEncoder> {
+        Some(self)
+    }
+
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [ids, labels, ..] = batch else {
             return Output::empty(cx);
@@ -41,6 +45,20 @@ impl Net for DistilBert {
         }
         let (logits, _transformed) = self.mlm_head(cx, &sequence);
         encoder::output(cx, logits, labels)
+    }
+}
+
+impl TextEncoder for DistilBert {
+    fn encode(&self, cx: &Cx, ids: &Tensor, padding: Option<&Tensor>) -> Tensor {
+        cx.module("distilbert", |cx| self.model(cx, ids, padding))
+    }
+
+    fn sequence_logits(&self, cx: &Cx, hidden: &Tensor, classes: u64) -> Tensor {
+        let mut pooled = hidden.select(1);
+        pooled = cx.linear("pre_classifier", &pooled, self.config.hidden, true);
+        pooled = pooled.relu();
+        pooled = cx.dropout(&pooled, 0.2);
+        cx.linear("classifier", &pooled, classes, true)
     }
 }
 

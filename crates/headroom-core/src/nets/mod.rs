@@ -37,6 +37,7 @@ mod modules;
 mod mpnet;
 mod multi_head;
 mod net;
+mod parakeet;
 mod qat;
 mod recurrent;
 mod registry;
@@ -47,6 +48,7 @@ mod sizes;
 mod stack;
 mod swin;
 mod t5;
+mod text_encoder;
 mod torchtitan;
 mod unet;
 mod vision;
@@ -70,6 +72,7 @@ pub use model::{construct, count};
 pub use net::{Build, Net, Output};
 pub use registry::{build, has, register};
 pub use sizes::Sizes;
+pub(crate) use text_encoder::TextEncoder;
 
 /// What a plug-in's networks are composed of, besides layers and operations.
 pub mod parts {

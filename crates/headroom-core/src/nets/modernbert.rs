@@ -5,7 +5,7 @@ use super::decoder::{full_tables, rotated_in_fp32};
 use super::encoder::Config;
 use super::inputs::token_ids_and_labels;
 use super::masks::{bidirectional_mask, sliding_window_mask};
-use super::{Cx, ModelError, Net, Output, Sizes};
+use super::{Cx, ModelError, Net, Output, Sizes, TextEncoder};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
 use headroom_scenario::Data;
@@ -42,6 +42,10 @@ impl Net for ModernBert {
         token_ids_and_labels(cx, data)
     }
 
+    fn text_encoder(&self) -> Option<&dyn TextEncoder> {
+        Some(self)
+    }
+
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [ids, labels, ..] = batch else {
             return Output::empty(cx);
@@ -62,6 +66,21 @@ impl Net for ModernBert {
             loss,
             held: vec![logits],
         }
+    }
+}
+
+impl TextEncoder for ModernBert {
+    fn encode(&self, cx: &Cx, ids: &Tensor, padding: Option<&Tensor>) -> Tensor {
+        cx.module("model", |cx| self.model(cx, ids, padding))
+    }
+
+    fn sequence_logits(&self, cx: &Cx, hidden: &Tensor, classes: u64) -> Tensor {
+        self.token_logits(cx, &hidden.select(1), classes)
+    }
+
+    fn token_logits(&self, cx: &Cx, hidden: &Tensor, classes: u64) -> Tensor {
+        let head = self.prediction_head(cx, hidden);
+        cx.linear("classifier", &head, classes, true)
     }
 }
 
@@ -172,14 +191,18 @@ impl ModernBert {
         product.pipe(|product| cx.linear("Wo", product, self.config.hidden, false))
     }
 
+    fn prediction_head(&self, cx: &Cx, x: &Tensor) -> Tensor {
+        cx.module("head", |cx| {
+            cx.linear("dense", x, self.config.hidden, false)
+                .pipe(Tensor::gelu)
+                .pipe(|x| norm(cx, "norm", x))
+        })
+    }
+
     /// `ModernBertPredictionHead` and the decoder, which is tied to the token embeddings.
     fn mlm_head(&self, cx: &Cx, sequence: &Tensor) -> Tensor {
         let Config { hidden, vocab, .. } = self.config;
-        let x = cx.module("head", |cx| {
-            cx.linear("dense", sequence, hidden, false)
-                .pipe(Tensor::gelu)
-                .pipe(|x| norm(cx, "norm", x))
-        });
+        let x = self.prediction_head(cx, sequence);
         let path = ["model", "embeddings", "tok_embeddings"];
         let weight = cx.embedding_weight(&path, vocab, hidden);
         cx.module("decoder", |cx| {

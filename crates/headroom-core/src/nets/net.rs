@@ -1,6 +1,7 @@
 //! `Net`, what every model is: the tensors of its batch, and a forward function over them.
 
 use super::language_model::LanguageModel;
+use super::text_encoder::TextEncoder;
 use super::{Cx, ModelError, Plan, Sizes};
 use crate::tape::{DType, Tensor};
 use headroom_scenario::{Compile, Data, Training};
@@ -25,6 +26,10 @@ pub trait Net {
     }
     /// The model in the parts that trainers after pre-training call, where it is a language model.
     fn language_model(&self) -> Option<&dyn LanguageModel> {
+        None
+    }
+    /// The model in the parts that heads of other tasks stand on, where it is an encoder of text.
+    fn text_encoder(&self) -> Option<&dyn TextEncoder> {
         None
     }
     /// Runs before the batches of a step are loaded: samples completions.

@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 use super::net::Build;
 use super::{
     ModelError, Net, Sizes, albert, bert, clip, deberta, decoder, distilbert, dit, equivariant,
-    esm, gnn, gpt2, litgpt, mamba, megatron, mmdit, modernbert, mpnet, recurrent, sam, seq2seq,
-    siglip, swin, t5, torchtitan, unet, vision, vit, vit_mae,
+    esm, gnn, gpt2, litgpt, mamba, megatron, mmdit, modernbert, mpnet, parakeet, recurrent, sam,
+    seq2seq, siglip, swin, t5, torchtitan, unet, vision, vit, vit_mae,
 };
 
 /// An architecture's forward function, by the name that the catalogue uses.
@@ -41,6 +41,7 @@ const ARCHITECTURES: &[(&str, Build)] = &[
     ("modernbert", modernbert::build),
     ("mpnet", mpnet::build),
     ("litgpt", litgpt::build),
+    ("parakeet_ctc", parakeet::build),
     ("roberta", bert::roberta),
     ("siglip", siglip::build),
     ("swin", swin::build),

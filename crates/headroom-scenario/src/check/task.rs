@@ -114,7 +114,9 @@ fn trained(case: &Case, problems: &mut Problems) {
             "off: only supervised fine-tuning packs samples",
         );
     }
-    let labels = !task.objective.samples() && task.objective != Objective::Reward;
+    let labels = !task.objective.samples()
+        && !task.objective.trains_head()
+        && task.objective != Objective::Reward;
     if labels && task.objective.trains() && task.labelled <= 0.0 {
         problems.refuse("task.labelled", "more than 0: a loss over no tokens is NaN");
     }

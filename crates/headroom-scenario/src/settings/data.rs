@@ -149,4 +149,18 @@ pub(super) const SETTINGS: &[Setting] = &[
         access: unless_zero!(data.global_batch),
         parent: None,
     },
+    Setting {
+        path: "data.audio_frames",
+        key: "audio_frames",
+        label: "Frames of sound",
+        unit: "per sample",
+        value_type: ValueType::Whole {
+            low: 0,
+            high: 10_000_000,
+        },
+        help: "Mel frames of sound in a sample, usually a hundred a second; 0 for the model's own. The transcript's tokens are the sequence.",
+        memory: "Activations grow linearly with the sound, relative positions with its square.",
+        access: whole!(data.audio_frames),
+        parent: None,
+    },
 ];

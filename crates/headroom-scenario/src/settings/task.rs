@@ -7,10 +7,11 @@ use crate::{EvaluationOutput, LmHead, Objective, Reference, ReferenceDtype, Samp
 pub(super) fn applies(field: &str, scenario: &Scenario) -> bool {
     let task = &scenario.training.task;
     let objective = task.objective;
-    let by_trl = !matches!(
-        objective,
-        Objective::Pretraining | Objective::Generation | Objective::Evaluation
-    );
+    let by_trl = !objective.trains_head()
+        && !matches!(
+            objective,
+            Objective::Pretraining | Objective::Generation | Objective::Evaluation
+        );
     let samples = objective.samples() || objective == Objective::Gkd && task.on_policy;
     let by_vllm = objective.samples() && task.sampler == Sampler::Vllm;
     match field {
@@ -28,6 +29,8 @@ pub(super) fn applies(field: &str, scenario: &Scenario) -> bool {
         "fp32_head" => matches!(objective, Objective::Grpo | Objective::Rloo),
         "evaluated" | "evaluation_batches" => objective == Objective::Evaluation,
         "keeps_scores" => objective == Objective::Generation,
+        "classes" => objective.has_classes(),
+        "negatives" | "query" => objective == Objective::Contrastive,
         _ => true,
     }
 }
@@ -264,6 +267,48 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: "generate returns the scores of every sampled token (output_scores, output_logits).",
         memory: "Four bytes per row, sampled token and vocabulary entry.",
         access: switch!(training.task.keeps_scores),
+        parent: None,
+    },
+    Setting {
+        path: "task.classes",
+        key: "classes",
+        label: "Classes",
+        unit: "",
+        value_type: ValueType::Whole {
+            low: 1,
+            high: 1_000_000,
+        },
+        help: "Classes that the head chooses from (num_labels).",
+        memory: "A row of the head's matrix for each; logits of every token in token classification.",
+        access: whole!(training.task.classes),
+        parent: None,
+    },
+    Setting {
+        path: "task.negatives",
+        key: "negatives",
+        label: "Hard negatives",
+        unit: "per query",
+        value_type: ValueType::Whole {
+            low: 0,
+            high: 10_000,
+        },
+        help: "Passages beside the right one that each query is compared with, besides those of the other queries in the batch.",
+        memory: "Each is one more passage through the model.",
+        access: whole!(training.task.negatives),
+        parent: None,
+    },
+    Setting {
+        path: "task.query",
+        key: "query",
+        label: "Query length",
+        unit: "tokens",
+        value_type: ValueType::Whole {
+            low: 0,
+            high: 100_000_000,
+        },
+        help: "Tokens of a query; 0 for as many as a passage has (the sequence length).",
+        memory: "Queries go through the model before the passages.",
+        access: whole!(training.task.query),
         parent: None,
     },
 ];

@@ -100,7 +100,13 @@ fn entry(record: &Record) -> Result<&'static ModelEntry, String> {
             "no model at the hub has these sizes (near: {near})"
         ));
     };
-    catalog::model_named(id).ok_or_else(|| format!("the model `{id}` is not in the catalogue"))
+    let entry = catalog::model_named(id);
+    let entry = entry.ok_or_else(|| format!("the model `{id}` is not in the catalogue"))?;
+    // The text tower of a model that sees and hears is an entry of its own.
+    let part = record.hf_part.as_deref().unwrap_or_default();
+    let tower = part.starts_with("text tower");
+    let text = tower.then(|| catalog::model(&format!("{}-text", entry.id)));
+    Ok(text.flatten().unwrap_or(entry))
 }
 
 impl Record {

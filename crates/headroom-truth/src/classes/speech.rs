@@ -1,4 +1,4 @@
-//! Speech: transcripts of windows of sound.
+//! Speech: transcripts of windows of sound, or of sound of any length.
 
 use serde::Deserialize;
 
@@ -10,13 +10,21 @@ use headroom_scenario::Scenario;
 struct Sizes {
     batch: u64,
     labels: u64,
+    #[serde(default)]
+    mel_frames: u64,
 }
 
 pub(super) fn set(record: &Record, _: &ModelEntry, scenario: &mut Scenario) -> Result<(), String> {
-    if record.task != "seq2seq" {
-        return Err(format!("no setting says {}", record.task));
+    let Sizes {
+        batch,
+        labels,
+        mel_frames,
+    } = record.sizes()?;
+    match record.task.as_str() {
+        "seq2seq" => {}
+        "ctc" => scenario.data.audio_frames = mel_frames,
+        other => return Err(format!("no setting says {other}")),
     }
-    let Sizes { batch, labels } = record.sizes()?;
     scenario.data.micro_batch = batch;
     scenario.data.sequence = labels;
     Ok(())

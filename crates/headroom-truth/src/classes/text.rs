@@ -17,8 +17,7 @@ pub(super) fn set(
     entry: &ModelEntry,
     scenario: &mut Scenario,
 ) -> Result<(), String> {
-    let part = record.hf_part.as_deref();
-    if part.is_some() && entry.size("v_hidden").is_some() {
+    if record.hf_part.is_some() && entry.size("v_hidden").is_some() {
         return Err(format!("{} alone, without its towers", entry.id));
     }
     let Sizes { batch, tokens } = record.sizes()?;

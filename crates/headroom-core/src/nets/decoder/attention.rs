@@ -39,6 +39,14 @@ impl Decoder {
                 [q, k] = q.rope_liger(&k, tables);
             }
         }
+        if self.family.attention.queries_by_position {
+            let scale = q.constant("to", &[1, 1, s, 1], q.dtype());
+            q = q.mul(&scale);
+        }
+        if self.family.attention.qk_norm == QkNorm::PerHeadAfterRope {
+            q = self.norm(cx, self.family.names.q_norm, &q);
+            k = self.norm(cx, self.family.names.k_norm, &k);
+        }
         if self.caches_views(cx) {
             // When a checkpointed layer is computed again, its return value is dropped.
             let recomputed = cx.checkpointing() == Checkpointing::Layers && cx.tape.grad_enabled();
@@ -79,6 +87,12 @@ impl Decoder {
         };
         let width = out.numel() / (b * s).max(1);
         out = out.reshape(&[b, s, width]).contiguous();
+        if self.family.attention.projection == Projection::Gated
+            && let Some(gate) = &fused
+        {
+            let open = gate.sigmoid();
+            out = out.mul(&open);
+        }
         out = cx.linear(
             self.family.names.o_proj,
             &out,
@@ -129,6 +143,10 @@ impl Decoder {
                 let (qkv, norms) = self.separate_projections(cx, x);
                 (None, qkv, Some(norms))
             }
+            Projection::Gated => {
+                let (gate, qkv) = self.gated_projections(cx, x);
+                (Some(gate), qkv, None)
+            }
             Projection::Fused => {
                 let fused = project();
                 let [q, keys, v] = [h, k, k].map(|n| fused.narrow(-1, n * d));
@@ -151,6 +169,31 @@ impl Decoder {
                 (None, [heads(&q, h), keys, v], None)
             }
         }
+    }
+
+    /// Of `Qwen3_5Attention`: the gate `[B, S, H * D]`; queries, keys and values.
+    fn gated_projections(&self, cx: &Cx, x: &Tensor) -> (Tensor, [Tensor; 3]) {
+        let (b, s, d) = (x.size(0), x.size(1), self.head_dim);
+        let (names, bias) = (self.family.names, self.family.attention.qkv_bias);
+        let both = cx
+            .linear("q_proj", x, 2 * self.heads * d, bias)
+            .view(&[b, s, self.heads, 2 * d])
+            .chunk(2, -1);
+        let [queries, gate] = &both[..] else {
+            return (x.clone(), [0; 3].map(|_| x.clone()));
+        };
+        let gate = gate.reshape(&[b, s, self.heads * d]);
+        let normed = self.norm(cx, names.q_norm, queries).transpose(1, 2);
+        drop(both);
+        let heads = |name| {
+            let t = cx.linear(name, x, self.key_value_heads * d, bias);
+            t.view(&[b, s, self.key_value_heads, d])
+        };
+        let keys = self
+            .norm(cx, names.k_norm, &heads("k_proj"))
+            .transpose(1, 2);
+        let values = heads("v_proj").transpose(1, 2);
+        (gate, [normed, keys, values])
     }
 
     fn separate_projections(&self, cx: &Cx, x: &Tensor) -> ([Tensor; 3], [ConstructionPoint; 2]) {
@@ -198,7 +241,10 @@ impl Decoder {
                 let made = cx.tape.construction_point();
                 let keys = project("k_proj", k);
                 start = cx.tape.construct_here(start, made);
-                let keys = split(norm_whole(keys, k_norm), k_norm);
+                let mut keys = split(norm_whole(keys, k_norm), k_norm);
+                if self.family.attention.scaled_keys {
+                    keys = keys.pipe(|keys| keys.mul_scalar());
+                }
                 let made = cx.tape.construction_point();
                 let values = project("v_proj", k);
                 start = cx.tape.construct_here(start, made);

@@ -3,6 +3,8 @@
 use super::super::kv_cache::Cache;
 use super::super::{ModelError, Sizes};
 use super::family::Family;
+use super::layer_set::LayerSet;
+use super::mixers::{Mixer, MixerSizes};
 use crate::tape::Tensor;
 use crate::tape::ops::AttentionMask;
 
@@ -30,6 +32,8 @@ pub(super) struct Decoder {
     /// `new_decoder_architecture` of Falcon.
     pub new_block: bool,
     pub experts: u64,
+    /// Some configurations of a mixture have none (Granite 4 Micro).
+    pub has_experts: bool,
     pub experts_per_token: u64,
     pub moe_intermediate: u64,
     pub shared_intermediate: u64,
@@ -41,6 +45,9 @@ pub(super) struct Decoder {
     pub mla: Option<Mla>,
     /// `experts_implementation="batched_mm"`: each token gets a copy of its experts' matrices.
     pub batched_experts: bool,
+    /// The layers with (full) attention, where no interval says it.
+    pub full_layers: Option<LayerSet>,
+    pub mixers: MixerSizes,
     pub family: Family,
 }
 
@@ -91,6 +98,10 @@ impl Stacked {
 #[derive(Clone)]
 pub(super) struct LayerInputs {
     pub attention_mask: AttentionMask,
+    /// Its mixer of tokens, where it has no attention.
+    pub mixer: Option<Mixer>,
+    /// What the mixers of layers without attention mask.
+    pub padding: Option<Tensor>,
     /// `position_embeddings`: cosines and sines.
     pub rotary: Option<[Tensor; 2]>,
     pub cache: Cache,
@@ -132,6 +143,7 @@ impl Decoder {
             dropout_rate: 0.1,
             new_block: sizes.is_set("new_block"),
             experts: sizes.or("experts", 8).max(1),
+            has_experts: sizes.or("experts", 1) > 0,
             experts_per_token: sizes.or("topk", 2).max(1),
             moe_intermediate: sizes.or("moe_ffn", sizes.or("ffn", 1)),
             shared_intermediate: sizes.or("shared_ffn", 0),
@@ -140,6 +152,8 @@ impl Decoder {
             topk_groups: sizes.or("topk_groups", 1).max(1),
             mla,
             batched_experts: sizes.is_set("experts_impl=batched_mm"),
+            full_layers: LayerSet::of(sizes, "full"),
+            mixers: MixerSizes::of(sizes),
             family,
         })
     }

@@ -9,38 +9,33 @@ impl Decoder {
     /// `MixtralSparseMoeBlock.forward` and its relatives.
     pub(super) fn sparse_moe(&self, cx: &Cx, x: &Tensor, experts: Experts) -> Tensor {
         let mut hidden = x.view(&[x.numel() / self.hidden.max(1), self.hidden]);
-        let shared = (experts.shared == SharedExpert::Gated).then(|| {
-            cx.module("shared_expert", |cx| {
+        let shared_name = match experts.shared {
+            SharedExpert::Gated => Some("shared_expert"),
+            SharedExpert::BeforeExperts if self.shared_intermediate > 0 => Some("shared_experts"),
+            _ => None,
+        };
+        let shared = shared_name.map(|name| {
+            cx.module(name, |cx| {
                 self.gated_mlp(cx, &hidden, self.shared_intermediate)
             })
         });
-        let router = if experts.router == Router::SoftmaxOfChosen {
-            "router"
-        } else {
-            "gate"
+        let router = match experts.router {
+            Router::SoftmaxOfChosen | Router::SoftmaxOfChosenFp32 => "router",
+            _ => "gate",
         };
         let (logits, weights, chosen) = cx.module(router, |cx| self.route(cx, &hidden, experts));
         if experts.shared == SharedExpert::AfterExperts {
             // DeepSeek's router and its block take a view each, one after the other.
             hidden = x.view(hidden.shape());
         }
-        let mut out = cx.module("experts", |cx| {
-            if cx.env.groups.experts > 1 && !experts.bias {
-                return self.dispatched_experts(cx, [&hidden, &weights, &chosen]);
-            }
-            if cx.env.libraries.looped_experts && !experts.bias {
-                return self.looped_experts(cx, &hidden, &chosen, &weights);
-            }
-            if self.batched_experts && !experts.bias {
-                return self.batched_experts(cx, &hidden, &chosen, &weights);
-            }
-            self.grouped_experts(cx, &hidden, &chosen, &weights, experts.bias)
-        });
+        let mut out = self.routed(cx, [&hidden, &weights, &chosen], experts.bias);
         if let Some(mut shared) = shared {
-            shared = cx
-                .linear("shared_expert_gate", &hidden, 1, false)
-                .pipe(Tensor::sigmoid)
-                .pipe(|gate| gate.mul(&shared));
+            if experts.shared == SharedExpert::Gated {
+                shared = cx
+                    .linear("shared_expert_gate", &hidden, 1, false)
+                    .pipe(Tensor::sigmoid)
+                    .pipe(|gate| gate.mul(&shared));
+            }
             out = out.add(&shared);
         }
         out = out.reshape(x.shape());
@@ -52,6 +47,27 @@ impl Decoder {
         }
         drop((logits, weights, chosen));
         out
+    }
+
+    /// The module of all experts, by the implementation in force.
+    pub(super) fn routed(
+        &self,
+        cx: &Cx,
+        [hidden, weights, chosen]: [&Tensor; 3],
+        bias: bool,
+    ) -> Tensor {
+        cx.module("experts", |cx| {
+            if cx.env.groups.experts > 1 && !bias {
+                return self.dispatched_experts(cx, [hidden, weights, chosen]);
+            }
+            if cx.env.libraries.looped_experts && !bias {
+                return self.looped_experts(cx, hidden, chosen, weights);
+            }
+            if self.batched_experts && !bias {
+                return self.batched_experts(cx, hidden, chosen, weights);
+            }
+            self.grouped_experts(cx, hidden, chosen, weights, bias)
+        })
     }
 
     /// The experts that this GPU has.

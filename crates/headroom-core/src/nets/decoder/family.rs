@@ -1,5 +1,6 @@
 //! What sets a family apart from Llama: declared in [`families`](super::families), read by the one decoder.
 
+use super::mixers::Mixer;
 use crate::nets::inputs::MaskRules;
 
 /// A family of decoders, by what differs between published models.
@@ -13,6 +14,8 @@ pub(super) struct Family {
     pub head: Head,
     pub init: InitOrder,
     pub dropout: Dropout,
+    /// What layers have that are not among those with attention.
+    pub mixer: Option<Mixer>,
 }
 
 /// What a family calls its modules.
@@ -36,6 +39,7 @@ pub(super) struct Names {
     pub k_norm: &'static str,
     /// `None` where the layers of the MLP are the block's own.
     pub mlp: Option<&'static str>,
+    pub gate_proj: &'static str,
     pub up_proj: &'static str,
     pub down_proj: &'static str,
 }
@@ -63,6 +67,8 @@ pub(super) enum EmbeddingScale {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Positions {
     Rotary(Rope),
+    /// None at all (Granite 4).
+    Nowhere,
     /// A learned table, read by `position_ids`.
     Learned,
     /// A learned table, read by the running sum of the attention mask (OPT).
@@ -96,6 +102,8 @@ pub(super) enum Rope {
     Fp32Tables,
     /// In fp32, neighbouring elements by each other (Cohere).
     Fp32Interleaved,
+    /// The same with tables in fp32 that each layer interleaves (ERNIE 4.5).
+    InterleavedInFp32,
     /// The first `rotary_dim` of a head, neighbouring elements by each other (GLM).
     PartialInterleaved,
     /// Neighbouring elements as complex numbers (DeepSeek V2).
@@ -134,6 +142,12 @@ pub(super) struct Attention {
     pub no_rope_interval: u64,
     /// Old versions call `repeat_kv` whatever attention follows.
     pub repeats_kv: bool,
+    /// `key_multiplier`: keys are multiplied by a number (Falcon-H1).
+    pub scaled_keys: bool,
+    /// Rotated queries are multiplied by a number that grows with the position (Ministral 3).
+    pub queries_by_position: bool,
+    /// Positions have a row for each sample and are of three kinds, as in its vision-language models (Qwen3.5).
+    pub position_kinds: bool,
 }
 
 /// How queries, keys and values are projected.
@@ -145,6 +159,8 @@ pub(super) enum Projection {
     SeparateThenSplit,
     /// Three projections; the query comes first and is scaled by itself (OPT).
     ScaledQueryFirst,
+    /// Three projections; that of queries makes a gate for the result of attention too (Qwen3.5).
+    Gated,
     /// One projection, split along its width (Phi-3).
     Fused,
     /// One projection, in which each head has its query, key and value side by side (GPT-NeoX).
@@ -161,6 +177,8 @@ pub(super) enum QkNorm {
     PerHead,
     /// Over each head, after that.
     PerHeadTransposed,
+    /// Over each head, behind the rotation (Hunyuan).
+    PerHeadAfterRope,
     /// Over the full projection.
     WholeProjection,
     /// A module of its own for each head (StableLM 2).
@@ -198,6 +216,8 @@ pub(super) enum MlpForm {
     Gated,
     /// Gate and up are one projection.
     FusedGated,
+    /// The same under other names, beside the experts where there are any (Granite 4).
+    Shared,
     Plain,
 }
 
@@ -208,6 +228,8 @@ pub(super) enum Activation {
     /// `NewGELUActivation`, an operation at a time.
     GeluNew,
     Relu,
+    /// `ReLUSquaredActivation`.
+    ReluSquared,
 }
 
 /// A layer's norms and residuals.
@@ -228,6 +250,8 @@ pub(super) enum Norm {
     Llama,
     /// RMS norm: fp32 to the end, one added to the weight.
     Gemma,
+    /// RMS norm: fp32 to the end, nothing added to the weight (Gemma 4).
+    Gemma4,
     /// RMS norm: fp32 to the end.
     Olmo2,
     /// `nn.LayerNorm`.
@@ -263,6 +287,8 @@ pub(super) enum Placement {
     ParallelTwoNorms,
     /// In parallel, one norm or two by the generation (Falcon).
     Falcon,
+    /// Attention and Mamba 2 side by side behind one norm (Falcon-H1).
+    BesideMamba,
     /// The blocks of older files, each with its own variables.
     Bloom,
     GptJ,
@@ -346,8 +372,16 @@ pub(super) enum Router {
     SoftmaxOfGroups,
     /// A softmax over the logits of the chosen experts alone (GPT-OSS).
     SoftmaxOfChosen,
+    /// The same over fp32 copies of the logits, without a bias (Granite).
+    SoftmaxOfChosenFp32,
+    /// Sigmoids with a correction bias and no groups: in fp32 (MiniMax-M2).
+    Sigmoid,
+    /// The same in the type of the logits (LFM2-MoE).
+    SigmoidInModelType,
     /// Sigmoids with a correction bias, restricted to the best groups (DeepSeek V3).
     SigmoidOfGroups,
+    /// A softmax in fp32 whatever autocast says, with a correction bias (ERNIE 4.5).
+    CorrectedSoftmax,
 }
 
 /// An MLP for every token, in addition to the experts.
@@ -358,4 +392,8 @@ pub(super) enum SharedExpert {
     Gated,
     /// After the experts (DeepSeek).
     AfterExperts,
+    /// Before the experts, without a gate (ERNIE 4.5).
+    BeforeExperts,
+    /// The layer's own module after the experts (Granite 4).
+    BesideExperts,
 }

@@ -19,6 +19,7 @@ impl Decoder {
             }
             Placement::ParallelTwoNorms => self.parallel_two_norms(cx, input, inputs),
             Placement::Falcon => self.falcon_block(cx, input, inputs),
+            Placement::BesideMamba => self.falcon_h1_block(cx, input, inputs),
             Placement::Bloom => return self.bloom_block(cx, input, inputs).into(),
             Placement::GptJ => return self.gptj_block(cx, input, inputs).into(),
             Placement::Mpt => return self.mpt_block(cx, input, inputs).into(),
@@ -26,12 +27,15 @@ impl Decoder {
     }
 
     /// The output of attention, and its weights where it returns them: the layer holds them to its end.
-    fn self_attention(
+    pub(super) fn self_attention(
         &self,
         cx: &Cx,
         x: &Tensor,
         inputs: &LayerInputs,
     ) -> (Tensor, Option<Tensor>) {
+        if let Some(mixer) = inputs.mixer {
+            return (self.mix(cx, mixer, x, inputs), None);
+        }
         let name = self.family.names.attention;
         let (mut out, weights) = cx.module(name, |cx| match self.mla {
             Some(mla) => self.latent_attention(cx, x, inputs, mla),

@@ -8,15 +8,19 @@ mod config;
 mod ends;
 mod experts;
 mod falcon;
+mod falcon_h1;
 mod families;
 mod family;
+mod gemma4;
 mod gemma_vision;
 mod gptj;
 mod idefics;
 mod internvl;
 mod layer;
+mod layer_set;
 mod llava;
 mod llava_tiles;
+mod mixers;
 mod mla;
 mod mlp;
 mod mpt;
@@ -34,6 +38,7 @@ mod tiles;
 use config::{Decoder, LayerInputs, Mla, ModelInputs};
 pub(crate) use families::FAMILIES;
 use family::Scores;
+use layer_set::period;
 pub use llava::Llava;
 pub(super) use rope::{full_tables, rotated_in_fp32};
 
@@ -212,20 +217,29 @@ impl Decoder {
         let (first, held) = self.first_hidden_states(cx, embeddings, &position_ids);
         let tables = cx.for_every_stage(|| self.rotary_tables(cx, &position_ids, first.dtype()));
         let no_rope = self.family.attention.no_rope_interval;
-        let period = full_attention.max(no_rope).max(1);
+        let is_nth = |interval: u64, i: u64| interval > 0 && (i + 1).is_multiple_of(interval);
+        let is_full = |i: u64| match self.full_layers {
+            Some(layers) => layers.contains(i),
+            None => is_nth(full_attention, i),
+        };
+        let period = match self.full_layers {
+            Some(_) => period(self.layers, |i| (is_full(i), is_nth(no_rope, i))),
+            None => full_attention.max(no_rope).max(1),
+        };
         let keeps = cx.env.training.task.objective.keeps_hidden_states() && cx.tape.grad_enabled();
         let returned = RefCell::new(Vec::new());
         let layer = |state: Vec<Tensor>, i: usize| {
             for hidden in state.iter().filter(|_| keeps) {
                 cx.tape.keep_with_graph(hidden);
             }
-            let is_nth = |interval: u64| interval > 0 && (i as u64 + 1).is_multiple_of(interval);
-            let full = is_nth(full_attention);
+            let full = is_full(i as u64);
             let inputs = LayerInputs {
                 attention_mask: if full { &full_mask } else { &window_mask }.clone(),
+                mixer: self.family.mixer.filter(|_| !full),
+                padding: inputs.padding_mask.cloned(),
                 rotary: tables
                     .get(usize::from(!full && tables.len() > 1))
-                    .filter(|_| !is_nth(no_rope))
+                    .filter(|_| !is_nth(no_rope, i as u64))
                     .cloned(),
                 cache: cache.clone(),
                 prefix: prefix.clone(),

@@ -17,6 +17,7 @@ impl Decoder {
                 cx.module(name, |cx| x.rms_norm_liger_in(&weight(cx), in_place))
             }
             Norm::Gemma => cx.module(name, |cx| gemma(x, &weight(cx))),
+            Norm::Gemma4 => cx.module(name, |cx| gemma4(x, Some(&weight(cx)))),
             Norm::Olmo2 => cx.module(name, |cx| olmo2(x, &weight(cx))),
             Norm::Layer => cx.layer_norm(name, x),
             Norm::Unweighted => {
@@ -44,6 +45,21 @@ pub(super) fn gemma(x: &Tensor, weight: &Tensor) -> Tensor {
     drop((normed, factor));
     output = output.to(x.dtype());
     output
+}
+
+/// `Gemma4RMSNorm.forward`: a power in place of the root.
+pub(super) fn gemma4(x: &Tensor, weight: Option<&Tensor>) -> Tensor {
+    let wide = x.to(DType::F32);
+    let mean = wide
+        .pow()
+        .pipe(|squares| squares.mean(&[-1]))
+        .pipe(Tensor::add_scalar);
+    let mut normed = mean.pow().pipe(|scale| wide.mul(scale));
+    drop((mean, wide));
+    if let Some(weight) = weight {
+        normed = weight.to(DType::F32).pipe(|weight| normed.mul(weight));
+    }
+    normed.to(x.dtype())
 }
 
 /// `Olmo2RMSNorm.forward`.

@@ -17,7 +17,13 @@ impl Decoder {
             Positions::LearnedByMask => {}
             // There are none; the ids are here whether or not they are named.
             Positions::Alibi(_) => return (ids.clone(), None),
-            Positions::Rotary(_) | Positions::Learned => return (inputs::positions(ids), None),
+            Positions::Rotary(_) if self.family.attention.position_kinds => {
+                let places = inputs::positions(ids).unsqueeze(0);
+                return (places.expand(&[3, ids.size(0), ids.size(1)]), None);
+            }
+            Positions::Rotary(_) | Positions::Learned | Positions::Nowhere => {
+                return (inputs::positions(ids), None);
+            }
         }
         let ones = padding
             .cloned()
@@ -66,6 +72,8 @@ impl Decoder {
                 };
                 [mask, AttentionMask::None]
             }
+            // Layers with a mixer have no mask of pairs.
+            _ if self.family.mixer.is_some() => [make(None), AttentionMask::None],
             1 => [make(None), AttentionMask::None],
             0 => [AttentionMask::None, make(Some(self.sliding_window))],
             _ => {
@@ -88,7 +96,7 @@ impl Decoder {
                 let hidden = self.dropout(cx, &embeddings);
                 (hidden, vec![embeddings])
             }
-            Positions::Rotary(_) => (embeddings, Vec::new()),
+            Positions::Rotary(_) | Positions::Nowhere => (embeddings, Vec::new()),
             Positions::Alibi(_) => {
                 let hidden = match self.family.embeddings.norm {
                     Some(name) => self.norm(cx, name, &embeddings),

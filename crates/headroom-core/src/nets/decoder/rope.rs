@@ -39,6 +39,7 @@ pub(crate) fn tables(
                         let time = table.select(0);
                         Tensor::cat(&time, &[&time], -1)
                     }
+                    Rope::Partial => interleaved_sections(&table),
                     _ => mrope_sections(&table),
                 });
                 return [cos.to(dtype), sin.to(dtype)];
@@ -51,7 +52,7 @@ pub(crate) fn tables(
             let cos = both.cos().pipe(Tensor::mul_scalar);
             let sin = both.sin().pipe(Tensor::mul_scalar);
             match rope {
-                Rope::Fp32Tables => [cos, sin],
+                Rope::Fp32Tables | Rope::InterleavedInFp32 => [cos, sin],
                 _ => [cos.to(dtype), sin.to(dtype)],
             }
         })
@@ -73,6 +74,12 @@ fn mrope_sections(table: &Tensor) -> Tensor {
         }
         None => table.clone(),
     }
+}
+
+/// The same of Qwen3.5: of time's table, into which every third column of the others is written, twice.
+fn interleaved_sections(table: &Tensor) -> Tensor {
+    let first = table.select(0);
+    Tensor::cat(&first, &[&first], -1)
 }
 
 /// Tables of a full rotation, for models that are no decoders.
@@ -149,6 +156,19 @@ pub(crate) fn apply(
                 rotated(q, &tables, rotate_half),
                 rotated(k, &tables, rotate_half),
             );
+            let narrow = wide_q.to(q.dtype());
+            (narrow, wide_k.to(k.dtype()), Vec::new())
+        }
+        Rope::InterleavedInFp32 => {
+            tables = tables.map(|table| repeated(&table.narrow(-1, width / 2)));
+            let wide = |x: &Tensor| {
+                let straight = x.to(DType::F32).pipe(|x| x.mul(&tables[0]));
+                let crossed = rotate_interleaved(x)
+                    .pipe(|half| half.to(DType::F32))
+                    .pipe(|half| half.mul(&tables[1]));
+                straight.add(&crossed)
+            };
+            let (wide_q, wide_k) = (wide(q), wide(k));
             let narrow = wide_q.to(q.dtype());
             (narrow, wide_k.to(k.dtype()), Vec::new())
         }
@@ -239,7 +259,7 @@ fn interleaved([a, b]: &[Tensor; 2], [cos, sin]: &[Tensor; 2]) -> Tensor {
     Tensor::cat(&firsts, &[&seconds], -1)
 }
 
-fn rotate_half(x: &Tensor) -> Tensor {
+pub(super) fn rotate_half(x: &Tensor) -> Tensor {
     let half = x.size(-1) / 2;
     let first = x.narrow(-1, half);
     let second = x.narrow(-1, x.size(-1) - half);

@@ -18,6 +18,17 @@ impl Decoder {
                 let weights = best.softmax(Some(best.dtype()));
                 (logits, weights, chosen)
             }
+            Router::SoftmaxOfChosenFp32 => {
+                let narrow = x.linear(&self.router_weight(cx), None);
+                let logits = narrow.to(DType::F32);
+                drop(narrow);
+                let (best, chosen) = logits.topk(self.experts_per_token.min(self.experts));
+                let shares = best.softmax(None);
+                drop(best);
+                (logits, shares.to(x.dtype()), chosen)
+            }
+            Router::Sigmoid | Router::SigmoidInModelType => self.ungrouped_router(cx, x, experts),
+            Router::CorrectedSoftmax => cx.tape.autocast(None, || self.corrected_softmax(cx, x)),
             Router::SoftmaxOfGroups => self.group_router(cx, x),
             Router::SigmoidOfGroups => self.sigmoid_router(cx, x, experts),
         }
@@ -50,6 +61,55 @@ impl Decoder {
         let wide = x.to(DType::F32);
         let weight = self.router_weight(cx).to(DType::F32);
         wide.linear(&weight, None)
+    }
+
+    /// `MiniMaxM2TopKRouter.forward`, `Lfm2MoeTopKRouter.forward`.
+    fn ungrouped_router(&self, cx: &Cx, x: &Tensor, experts: Experts) -> (Tensor, Tensor, Tensor) {
+        let logits = x.linear(&self.router_weight(cx), None);
+        let wide = experts.router == Router::Sigmoid;
+        let shares = if wide {
+            logits.to(DType::F32).pipe(Tensor::sigmoid)
+        } else {
+            logits.sigmoid()
+        };
+        let dtype = if wide { cx.env.weights } else { DType::F32 };
+        let correction = cx.buffer("e_score_correction_bias", [self.experts], dtype);
+        let choice = shares.add(&correction);
+        let chosen = choice.topk(self.experts_per_token.min(self.experts)).1;
+        let mut weights = shares.gathered(&chosen);
+        if wide {
+            weights = weights.sum(&[-1]).pipe(|sum| weights.div_(sum));
+        } else {
+            weights = weights.to(logits.dtype());
+            let total = weights.sum(&[-1]).pipe(Tensor::add_scalar);
+            weights = weights.div(&total);
+            drop(total);
+            weights = weights.mul_scalar();
+        }
+        drop((shares, choice));
+        (logits, weights, chosen)
+    }
+
+    /// `Ernie4_5_MoeTopKRouter.forward`, under no autocast.
+    fn corrected_softmax(&self, cx: &Cx, x: &Tensor) -> (Tensor, Tensor, Tensor) {
+        let shape = [self.experts, self.hidden];
+        let weight = cx.param_of("weight", shape, DType::F32).tensor();
+        let logits = x.to(DType::F32).pipe(|x| x.linear(&weight, None));
+        let shares = logits.softmax(Some(DType::F32));
+        let chosen = {
+            let correction = cx.module("moe_statics", |cx| {
+                let shape = [1, self.experts];
+                cx.param_as("e_score_correction_bias", shape, DType::F32, |_| false)
+            });
+            let choice = shares.add(&correction.tensor());
+            choice.topk(self.experts_per_token.min(self.experts)).1
+        };
+        let mut weights = shares.gathered(&chosen);
+        weights = {
+            let total = weights.sum(&[-1]).pipe(Tensor::clamp);
+            weights.div(&total)
+        };
+        (logits, weights.to(x.dtype()), chosen)
     }
 
     /// `DeepseekV2TopkRouter.forward`.

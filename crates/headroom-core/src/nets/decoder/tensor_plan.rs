@@ -41,7 +41,7 @@ impl Family {
         );
         let heads_alone = matches!(
             attention.qk_norm,
-            QkNorm::None | QkNorm::PerHead | QkNorm::PerHeadTransposed
+            QkNorm::None | QkNorm::PerHead | QkNorm::PerHeadTransposed | QkNorm::PerHeadAfterRope
         );
         let rotary = matches!(self.embeddings.positions, Positions::Rotary(_));
         let plan = match self.mlp.experts {

@@ -3,6 +3,8 @@
 //! A task is a network around the network, a file for each: its forward function reads like the trainer's `compute_loss`, and
 //! auxiliary models are modules of it.
 
+mod classification;
+mod contrastive;
 mod distillation;
 mod evaluation;
 mod grpo;
@@ -17,6 +19,7 @@ mod reward;
 mod rows;
 mod sampling;
 mod sft;
+mod states;
 
 use crate::nets::{self, Net, Sizes};
 use headroom_catalog as catalog;
@@ -36,6 +39,13 @@ pub(crate) fn around<'a>(
     if task.objective == Objective::Pretraining || own {
         return None;
     }
+    if task.objective.trains_head() {
+        let states = states::States::of(net)?;
+        return Some(match task.objective {
+            Objective::Contrastive => Box::new(contrastive::Contrastive { states, task, data }),
+            _ => Box::new(classification::Classification { states, task }),
+        });
+    }
     let model = net.language_model()?;
     let policy = Policy { model, task, data };
     Some(match task.objective {
@@ -44,7 +54,13 @@ pub(crate) fn around<'a>(
         {
             Box::new(log_softmax::LogSoftmax { policy })
         }
-        Objective::Pretraining => return None,
+        Objective::Pretraining
+        | Objective::Contrastive
+        | Objective::Classification
+        | Objective::TokenClassification
+        | Objective::Regression
+        | Objective::Reranking
+        | Objective::QuestionAnswering => return None,
         Objective::Sft => Box::new(sft::Sft { policy }),
         Objective::Dpo | Objective::Kto => Box::new(preference::Preference { policy }),
         Objective::Orpo | Objective::Cpo | Objective::SimPo => Box::new(orpo::Orpo { policy }),

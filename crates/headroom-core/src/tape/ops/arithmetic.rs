@@ -113,6 +113,20 @@ impl Tensor {
         self.linear_map("mul")
     }
 
+    /// `self *= factor` by a tensor without a gradient, which is saved: the same memory, a new history.
+    pub fn mul_buffer_(&self, factor: &Tensor) -> Tensor {
+        if self.tape().compiles() {
+            return self.mul(factor);
+        }
+        let bytes = 2.0 * self.bytes() as f64;
+        self.tape()
+            .kernel("mul_", self.dtype(), self.numel() as f64, bytes);
+        self.detached_edge().from_op(&[self], |_| {
+            let kept = factor.save();
+            borrowing(move |g| grads([Some(g.zip(&kept.unpack(), "mul"))]))
+        })
+    }
+
     /// `self /= number`: the same memory.
     pub fn div_scalar_(&self) -> Tensor {
         self.detached_edge()

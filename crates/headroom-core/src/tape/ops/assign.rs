@@ -1,6 +1,6 @@
 //! Writing into parts of a tensor, and the variance that hand-written norms take.
 
-use super::super::{DType, Layout, Tensor, borrowing, consuming, grads};
+use super::super::{DType, Layout, Saved, Tensor, borrowing, consuming, grads};
 
 impl Tensor {
     /// `self[..., a:b] = value`: the same memory, a new history. Backward copies the full gradient, takes the part's
@@ -77,5 +77,23 @@ impl Tensor {
     /// `torch.linalg.vector_norm(self, dim=-1, keepdim=True)` of a tensor without history.
     pub fn length(&self) -> Tensor {
         self.tape().no_grad(|| self.detach().mean(&[-1]).detach())
+    }
+
+    /// `self.norm(2, -1, keepdim=True)`: saves its input and its result (`norm_backward` in FunctionsManual.cpp).
+    pub fn vector_length(&self) -> Tensor {
+        let input = self.clone();
+        let out = self.length();
+        let result = out.clone();
+        out.from_op(&[self], |_| {
+            let kept = [&input, &result].map(Tensor::save);
+            borrowing(move |g| {
+                let [input, length] = kept.each_ref().map(Saved::unpack);
+                let unit = input.zip(&length, "div");
+                let is_zero = length.map_to("eq", DType::Bool);
+                let out = unit.zip(g, "mul");
+                drop((unit, is_zero));
+                grads([Some(out)])
+            })
+        })
     }
 }

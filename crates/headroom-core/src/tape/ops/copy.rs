@@ -19,6 +19,20 @@ impl Tensor {
         cast
     }
 
+    /// `self.to(dtype, memory_format=torch.contiguous_format)`: a cast is dense; without one the tensor stays as it lies, for only
+    /// layouts with channels last would be another format.
+    pub fn to_dense(&self, dtype: DType) -> Tensor {
+        if self.dtype() == dtype {
+            return self.clone();
+        }
+        let from = self.dtype();
+        let dense = Layout::contiguous(*self.shape());
+        let out = self.tape().empty_as("to", dense, dtype);
+        let moved = self.bytes().saturating_add(out.bytes()) as f64;
+        self.tape().kernel("to", dtype, 0.0, moved);
+        out.from_op(&[self], |_| borrowing(move |g| grads([Some(g.to(from))])))
+    }
+
     /// A copy in another layout, without history.
     pub(in crate::tape) fn copied(&self, op: &'static str, layout: Layout) -> Tensor {
         self.core().generates();
@@ -41,6 +55,12 @@ impl Tensor {
             return self.clone();
         }
         self.copied("contiguous", Layout::contiguous(*self.shape()))
+            .from_op(&[self], |_| consuming(|g| grads([Some(g)])))
+    }
+
+    /// `self.clone(memory_format=torch.contiguous_format)`: a copy even of a dense tensor.
+    pub fn cloned_dense(&self) -> Tensor {
+        self.copied("clone", Layout::contiguous(*self.shape()))
             .from_op(&[self], |_| consuming(|g| grads([Some(g)])))
     }
 

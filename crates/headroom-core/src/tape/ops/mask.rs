@@ -1,6 +1,6 @@
 //! Comparisons, and choosing elements by a mask.
 
-use super::super::{DType, Tensor, borrowing, grads};
+use super::super::{DType, Layout, Tensor, borrowing, grads};
 
 impl Tensor {
     /// A comparison: a Boolean result, no gradient.
@@ -8,19 +8,17 @@ impl Tensor {
         self.zip_to(other, op, DType::Bool)
     }
 
-    /// `self.masked_fill(mask, value)`: the mask is saved.
+    /// `self.masked_fill(mask, value)`: a dense copy, filled in place; the mask is saved.
     pub fn masked_fill(&self, mask: &Tensor) -> Tensor {
+        let fill = |t: &Tensor, mask: &Tensor| {
+            let filled = t.zip_to(mask, "masked_fill", t.dtype());
+            filled.shaped(Layout::contiguous(*filled.shape()))
+        };
         let meta = self.meta();
-        self.zip_to(mask, "masked_fill", self.dtype())
-            .from_op(&[self], |_| {
-                let mask = mask.save();
-                borrowing(move |g| {
-                    grads([Some(
-                        g.zip_to(&mask.unpack(), "masked_fill", g.dtype())
-                            .conform(meta),
-                    )])
-                })
-            })
+        fill(self, mask).from_op(&[self], |_| {
+            let mask = mask.save();
+            borrowing(move |g| grads([Some(fill(g, &mask.unpack()).conform(meta))]))
+        })
     }
 
     /// `torch.where(mask, self, number)`: the mask is saved; the number becomes a tensor each time.

@@ -11,6 +11,11 @@ impl Tensor {
         self.normalised("softmax", "softmax_backward", dtype)
     }
 
+    /// `F.log_softmax(self, -1, dtype)`: a given type keeps autocast out.
+    pub fn log_softmax_in(&self, dtype: DType) -> Tensor {
+        self.normalised("log_softmax", "log_softmax_backward", Some(dtype))
+    }
+
     /// `log_softmax(-1, self.dtype)`, as `cross_entropy_loss` calls it: a given type keeps autocast out.
     pub(super) fn log_softmax_as_is(&self) -> Tensor {
         self.normalised("log_softmax", "log_softmax_backward", None)

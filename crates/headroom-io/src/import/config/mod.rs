@@ -1,6 +1,7 @@
 //! A Hugging Face `config.json`: which architecture, and in which sizes.
 
 mod keys;
+mod layers;
 mod recorded;
 pub mod timm;
 
@@ -18,6 +19,14 @@ type Wanted = BTreeMap<String, u64>;
 
 /// Sizes that may be zero.
 const MAY_BE_ZERO: &[&str] = &[
+    "hidden_size_per_layer_input",
+    "moe_layer_start_index",
+    "moe_num_shared_experts",
+    "num_dense_layers",
+    "num_experts_per_tok",
+    "num_kv_shared_layers",
+    "num_local_experts",
+    "shared_intermediate_size",
     "first_k_dense_replace",
     "n_shared_experts",
     "shared_expert_intermediate_size",
@@ -55,7 +64,7 @@ pub fn read(document: &Document) -> Imported {
         .clone()
         .flat_map(|model| model.sizes().into_iter().map(|(name, _)| name))
         .collect();
-    wanted.retain(|name, _| sizes_known.contains(&name.as_str()));
+    wanted.retain(|name, _| sizes_known.contains(&name.as_str()) || layers::is_part_of_set(name));
     if let Some(entry) = entries.min_by_key(|entry| differences(entry, &wanted).len()) {
         imported.set("model.id", entry.id, TOOL, "model_type");
         for (name, size) in differences(entry, &wanted) {
@@ -272,6 +281,8 @@ impl Reading<'_> {
             given.insert("kv".into(), if one_key { 1 } else { heads });
         }
         sizes.extend(given);
+        layers::add(document, kind.arch, &mut sizes);
+        layers::derive(document, kind.arch, &mut sizes);
         if let Some(Document::Map(labels)) = document.get("id2label") {
             sizes.insert("classes".into(), labels.len().max(1) as u64);
         }
@@ -313,7 +324,11 @@ impl Reading<'_> {
             Document::Null
                 if matches!(
                     name,
-                    "sliding_window" | "q_lora_rank" | "n_group" | "topk_group"
+                    "sliding_window"
+                        | "q_lora_rank"
+                        | "n_group"
+                        | "topk_group"
+                        | "final_logit_softcapping"
                 ) =>
             {
                 Some(0)

@@ -1,8 +1,9 @@
-//! Command R (transformers/models/cohere/modeling_cohere.py).
+//! Command R and R7B (transformers/models/{cohere,cohere2}/modeling_*.py).
 
 use super::llama::LLAMA;
+use crate::nets::Sizes;
 use crate::nets::decoder::family::{
-    Embeddings, Family, Head, Norm, Norms, Placement, Positions, Rope,
+    Attention, Embeddings, Family, Head, Norm, Norms, Placement, Positions, Rope,
 };
 
 pub(crate) const COHERE: Family = Family {
@@ -23,3 +24,17 @@ pub(crate) const COHERE: Family = Family {
     },
     ..LLAMA
 };
+
+/// Windows with rotation, full attention without.
+pub(crate) fn cohere2(sizes: &Sizes) -> Family {
+    let interval = sizes.or("global_every", 4);
+    Family {
+        attention: Attention {
+            full_attention_interval: interval,
+            no_rope_interval: interval,
+            sliding_window: 4096,
+            ..COHERE.attention
+        },
+        ..COHERE
+    }
+}

@@ -1,7 +1,8 @@
-//! Gemma to Gemma 3, and the language models of Gemma 3 with images, PaliGemma and PaliGemma 2
-//! (transformers/models/{gemma,gemma2,gemma3,paligemma}/modeling_*.py).
+//! Gemma to Gemma 4, and the language models of Gemma 3 with images, PaliGemma and PaliGemma 2
+//! (transformers/models/{gemma,gemma2,gemma3,gemma4,paligemma}/modeling_*.py).
 
 use super::llama::{INSIDE_VISION_MODEL, LLAMA};
+use crate::nets::Sizes;
 use crate::nets::decoder::family::{
     Activation, Attention, EmbeddingScale, Embeddings, Family, Head, Mlp, Norm, Norms, Placement,
     QkNorm, Scores,
@@ -76,3 +77,24 @@ pub(crate) const GEMMA3: Family = Family {
     },
     ..GEMMA3_TEXT
 };
+
+/// What is common to its layers with windows and with full attention; `gemma4.rs` has the rest.
+pub(crate) fn gemma4(sizes: &Sizes) -> Family {
+    Family {
+        attention: Attention {
+            full_attention_interval: 6,
+            sliding_window: 512,
+            ..GEMMA.attention
+        },
+        norms: Norms {
+            kind: Norm::Gemma4,
+            placement: Placement::PreAndPost,
+            ..GEMMA.norms
+        },
+        head: Head {
+            softcap: sizes.or("softcap", 1) != 0,
+            ..GEMMA.head
+        },
+        ..GEMMA
+    }
+}

@@ -1,5 +1,7 @@
-//! GLM-4, its newer dense models and GLM-4.5 (transformers/models/{glm,glm4,glm4_moe}/modeling_*.py).
+//! GLM-4, its newer dense models, GLM-4.5 to 4.7 and GLM-4.7-Flash
+//! (transformers/models/{glm,glm4,glm4_moe,glm4_moe_lite}/modeling_*.py).
 
+use super::deepseek::DEEPSEEK_V3;
 use super::llama::{LLAMA, NAMES};
 use crate::nets::Sizes;
 use crate::nets::decoder::family::{
@@ -76,3 +78,18 @@ pub(crate) fn glm4_moe(sizes: &Sizes) -> Family {
         ..LLAMA
     }
 }
+
+/// DeepSeek V3 with a correction bias in fp32.
+pub(crate) const GLM4_MOE_LITE: Family = Family {
+    mlp: Mlp {
+        experts: Some(Experts {
+            norm_topk_prob: true,
+            router: Router::SigmoidOfGroups,
+            shared: SharedExpert::AfterExperts,
+            fp32_correction: true,
+            ..Experts::PLAIN
+        }),
+        ..DEEPSEEK_V3.mlp
+    },
+    ..DEEPSEEK_V3
+};

@@ -31,6 +31,9 @@ pub(crate) const LLAMA: Family = Family {
         unused_causal_buffer: false,
         no_rope_interval: 0,
         repeats_kv: false,
+        scaled_keys: false,
+        queries_by_position: false,
+        position_kinds: false,
     },
     mlp: Mlp {
         form: MlpForm::Gated,
@@ -56,6 +59,7 @@ pub(crate) const LLAMA: Family = Family {
         o_proj_first: false,
     },
     dropout: Dropout::NONE,
+    mixer: None,
 };
 
 pub(crate) const NAMES: Names = Names {
@@ -78,6 +82,7 @@ pub(crate) const NAMES: Names = Names {
     q_norm: "q_norm",
     k_norm: "k_norm",
     mlp: Some("mlp"),
+    gate_proj: "gate_proj",
     up_proj: "up_proj",
     down_proj: "down_proj",
 };

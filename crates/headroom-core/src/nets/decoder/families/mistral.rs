@@ -1,4 +1,5 @@
-//! Mistral, and the language model of Mistral 3 (transformers/models/{mistral,mistral3}/modeling_*.py).
+//! Mistral, the language model of Mistral 3, and Ministral 3
+//! (transformers/models/{mistral,mistral3,ministral3}/modeling_*.py).
 
 use super::llama::{INSIDE_VISION_MODEL, LLAMA};
 use crate::nets::decoder::family::{Attention, Family};
@@ -14,4 +15,12 @@ pub(crate) const MISTRAL: Family = Family {
 pub(crate) const MISTRAL_INSIDE: Family = Family {
     names: &INSIDE_VISION_MODEL,
     ..MISTRAL
+};
+
+pub(crate) const MINISTRAL3: Family = Family {
+    attention: Attention {
+        queries_by_position: true,
+        ..LLAMA.attention
+    },
+    ..LLAMA
 };

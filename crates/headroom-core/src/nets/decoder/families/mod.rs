@@ -1,17 +1,24 @@
 //! The families of decoders, one file each: a family is its differences from Llama.
 
+mod arcee;
 mod bloom;
 mod cohere;
 mod deepseek;
+mod ernie;
+mod exaone;
 mod falcon;
-mod gemma;
+mod falcon_h1;
+pub(super) mod gemma;
 mod glm;
 mod gpt;
 mod gpt_neox;
 mod gpt_oss;
 mod gptj;
 mod granite;
+mod hunyuan;
+mod lfm2;
 pub(super) mod llama;
+mod minimax;
 mod mistral;
 mod mixtral;
 mod mpt;
@@ -19,6 +26,8 @@ mod olmo;
 mod opt;
 mod phi;
 pub(super) mod qwen;
+mod qwen3_5;
+mod seed;
 mod smollm3;
 mod stablelm;
 mod starcoder2;
@@ -26,7 +35,7 @@ mod starcoder2;
 use super::family::Family;
 use super::gemma_vision::{self, Projector};
 use super::qwen_vision::Kind;
-use super::{Decoder, idefics, internvl, llava, llava_tiles, pixtral, qwen_vl};
+use super::{Decoder, gemma4, idefics, internvl, llava, llava_tiles, pixtral, qwen_vl};
 use crate::nets::net::Build;
 use crate::nets::{ModelError, Net, Sizes};
 
@@ -43,10 +52,29 @@ pub(crate) const FAMILIES: &[(&str, Build)] = &[
     ("gemma", |sizes| build(sizes, gemma::GEMMA)),
     ("gemma2", |sizes| build(sizes, gemma::GEMMA2)),
     ("gemma3_text", |sizes| build(sizes, gemma::GEMMA3_TEXT)),
+    ("qwen3_next", |sizes| {
+        let sizes = sizes.with_defaults([("delta_fused", 1)]);
+        build(&sizes, qwen3_5::QWEN3_NEXT)
+    }),
+    ("qwen3_5", |sizes| build(sizes, qwen3_5::QWEN3_5)),
+    ("qwen3_5_moe", |sizes| build(sizes, qwen3_5::QWEN3_5_MOE)),
     ("granite", |sizes| build(sizes, granite::GRANITE)),
+    ("granitemoe", |sizes| build(sizes, granite::GRANITE_MOE)),
+    ("granitemoehybrid", |sizes| {
+        build(sizes, granite::granite_hybrid(sizes))
+    }),
+    ("falcon_h1", |sizes| build(sizes, falcon_h1::FALCON_H1)),
+    ("lfm2", |sizes| build(sizes, lfm2::LFM2)),
+    ("lfm2_moe", |sizes| build(sizes, lfm2::LFM2_MOE)),
+    ("ernie4_5", |sizes| build(sizes, ernie::ERNIE4_5)),
+    ("ernie4_5_moe", |sizes| build(sizes, ernie::ERNIE4_5_MOE)),
+    ("exaone4", |sizes| build(sizes, exaone::exaone4(sizes))),
+    ("minimax_m2", |sizes| build(sizes, minimax::MINIMAX_M2)),
+    ("seed_oss", |sizes| build(sizes, seed::seed_oss(sizes))),
     ("smollm3", |sizes| build(sizes, smollm3::SMOLLM3)),
     ("olmo", |sizes| build(sizes, olmo::OLMO)),
     ("olmo2", |sizes| build(sizes, olmo::OLMO2)),
+    ("olmo3", |sizes| build(sizes, olmo::OLMO3)),
     ("olmoe", |sizes| build(sizes, olmo::OLMOE)),
     ("glm", |sizes| build(sizes, glm::GLM)),
     ("glm4", |sizes| build(sizes, glm::glm4(sizes))),
@@ -55,6 +83,12 @@ pub(crate) const FAMILIES: &[(&str, Build)] = &[
     ("gptj", |sizes| build(sizes, gptj::GPTJ)),
     ("mpt", |sizes| build(sizes, mpt::MPT)),
     ("cohere", |sizes| build(sizes, cohere::COHERE)),
+    ("cohere2", |sizes| build(sizes, cohere::cohere2(sizes))),
+    ("arcee", |sizes| build(sizes, arcee::ARCEE)),
+    ("hunyuan_v1_dense", |sizes| {
+        build(sizes, hunyuan::HUNYUAN_DENSE)
+    }),
+    ("ministral3", |sizes| build(sizes, mistral::MINISTRAL3)),
     ("stablelm", |sizes| build(sizes, stablelm::stablelm(sizes))),
     ("starcoder2", |sizes| build(sizes, starcoder2::STARCODER2)),
     ("phi", |sizes| build(sizes, phi::phi(sizes))),
@@ -67,6 +101,8 @@ pub(crate) const FAMILIES: &[(&str, Build)] = &[
     ("gpt_oss", |sizes| build(sizes, gpt_oss::GPT_OSS)),
     ("deepseek_v2", |sizes| build(sizes, deepseek::DEEPSEEK_V2)),
     ("deepseek_v3", |sizes| build(sizes, deepseek::DEEPSEEK_V3)),
+    ("glm4_moe_lite", |sizes| build(sizes, glm::GLM4_MOE_LITE)),
+    ("gemma4_text", gemma4::build),
     ("gemma3", |sizes| {
         gemma_vision::build(sizes, gemma::GEMMA3, Projector::Pooled)
     }),

@@ -1,4 +1,4 @@
-//! OLMo, OLMo 2 and OLMoE (transformers/models/{olmo,olmo2,olmoe}/modeling_*.py).
+//! OLMo to OLMo 3 and OLMoE (transformers/models/{olmo,olmo2,olmo3,olmoe}/modeling_*.py).
 
 use super::llama::LLAMA;
 use crate::nets::decoder::family::{
@@ -33,6 +33,17 @@ pub(crate) const OLMO2: Family = Family {
         ..OLMO.norms
     },
     ..OLMO
+};
+
+/// Three of four layers see a window, with rotary tables of their own.
+pub(crate) const OLMO3: Family = Family {
+    attention: Attention {
+        full_attention_interval: 4,
+        sliding_window: 4096,
+        window_rope: true,
+        ..OLMO2.attention
+    },
+    ..OLMO2
 };
 
 pub(crate) const OLMOE: Family = Family {

@@ -1,0 +1,67 @@
+//! Which layers of a list are of one kind, such as those with full attention (`layer_types` of a configuration).
+
+use super::super::Sizes;
+
+/// How many layers one size tells of: a bit each, so that it stays a small number.
+const EACH: u64 = 20;
+
+/// Layers by their numbers, up to 256.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LayerSet([u64; 4]);
+
+impl LayerSet {
+    /// The layers that the sizes `NAME_0`, `NAME_1`, … tell of, a bit for each and twenty in each; `None` without any.
+    pub(super) fn of(sizes: &Sizes, name: &str) -> Option<Self> {
+        let mut set = Self([0; 4]);
+        let mut found = false;
+        for part in 0..256 / EACH {
+            let Some(bits) = sizes.get(&format!("{name}_{part}")) else {
+                continue;
+            };
+            found = true;
+            for bit in (0..EACH).filter(|bit| bits >> bit & 1 == 1) {
+                set.insert(part * EACH + bit);
+            }
+        }
+        found.then_some(set)
+    }
+
+    fn insert(&mut self, layer: u64) {
+        if let Some(word) = self.0.get_mut((layer / 64) as usize) {
+            *word |= 1 << (layer % 64);
+        }
+    }
+
+    pub(super) fn contains(&self, layer: u64) -> bool {
+        let word = self.0.get((layer / 64) as usize);
+        word.is_some_and(|word| word >> (layer % 64) & 1 == 1)
+    }
+}
+
+/// The shortest period in which the kinds of `count` layers repeat.
+pub(super) fn period<K: PartialEq>(count: u64, kind: impl Fn(u64) -> K) -> u64 {
+    let repeats = |period: &u64| (*period..count).all(|i| kind(i) == kind(i - period));
+    (1..count).find(repeats).unwrap_or(count).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_are_layers() {
+        let sizes = Sizes::from([("full_0", 0b1000), ("full_1", 0b1)]);
+        let set = LayerSet::of(&sizes, "full").unwrap();
+        let members: Vec<u64> = (0..64).filter(|&i| set.contains(i)).collect();
+        assert_eq!(members, [3, 20]);
+        assert_eq!(LayerSet::of(&sizes, "moe"), None);
+    }
+
+    #[test]
+    fn equal_layers_repeat_after_each_and_odd_ones_never() {
+        assert_eq!(period(8, |_| 0), 1);
+        assert_eq!(period(8, |i| i % 4 == 3), 4);
+        assert_eq!(period(8, |i| i == 6), 7);
+        assert_eq!(period(0, |_| 0), 1);
+    }
+}
