@@ -23,7 +23,9 @@ pub(super) fn is_part_of_set(name: &str) -> bool {
 pub(super) fn add(document: &Document, arch: &str, sizes: &mut BTreeMap<String, u64>) {
     let count = sizes.get("layers").copied().unwrap_or(0).min(256);
     let one_by_one = ONE_BY_ONE.contains(&arch);
-    let Some(full) = told(document, count, one_by_one) else {
+    // Encoders have their first layers' kinds elsewhere.
+    let told = told(document, count, one_by_one).filter(|_| arch != "modernbert");
+    let Some(full) = told else {
         return;
     };
     let is_every = |n: u64| (0..count).all(|i| full.contains(&i) == (i + 1).is_multiple_of(n));
