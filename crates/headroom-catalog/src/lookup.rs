@@ -11,13 +11,19 @@ const MOST: usize = 3;
 pub fn gpus_near(text: &str) -> Vec<&'static str> {
     let typed = Typed::new(text);
     let holds = |gpu: &&Gpu| typed.is_in(gpu.id) || typed.is_in(gpu.name);
-    let held = gpus().iter().filter(holds).map(|gpu| gpu.id);
+    let meant = || gpus().iter().filter(|gpu| is_meant(gpu, text));
+    let held = meant().filter(holds).map(|gpu| gpu.id);
     some(held, gpus().len()).unwrap_or_else(|| {
-        let short = gpus().iter().map(Gpu::short_id);
+        let short = meant().map(Gpu::short_id);
         let mut near = alike(short.map(|id| (typed.likeness(id), id)));
         near.dedup();
         near
     })
+}
+
+/// A part of a card is meant only where a text says so.
+fn is_meant(gpu: &Gpu, text: &str) -> bool {
+    !gpu.is_slice() || text.to_ascii_lowercase().contains("mig")
 }
 
 /// The shortest of those that contain the typed text, if it distinguishes them at all.
@@ -57,7 +63,7 @@ pub fn gpu_named(text: &str) -> Option<&'static Gpu> {
         return gpu(id);
     }
     let one = |same: &dyn Fn(&Gpu) -> bool| {
-        let mut same = gpus().iter().filter(|gpu| same(gpu));
+        let mut same = gpus().iter().filter(|gpu| is_meant(gpu, text) && same(gpu));
         same.next().filter(|_| same.next().is_none())
     };
     let wanted = model_number(text);

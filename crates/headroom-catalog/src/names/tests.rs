@@ -129,7 +129,6 @@ fn another_network_is_never_taken_for_it() {
         "<model size>",
         "./checkpoints/$MODEL_VERSION",
         "Llama-3.2-1B-Vision",
-        "google/paligemma-3b-pt-448",
         "microsoft/Phi-3-vision-128k-instruct",
         "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B",
         "unsloth/DeepSeek-R1-Distill-Qwen-1.5B-GRPO",
@@ -139,11 +138,7 @@ fn another_network_is_never_taken_for_it() {
         "NousResearch/Nous-Hermes-2-Mistral-7B-DPO",
         "allenai/Llama-3.1-Tulu-3-8B-SFT",
         "NousResearch/Hermes-2-Pro-Llama-3-8B",
-        "Qwen/Qwen3-Embedding-0.6B",
-        "Qwen/Qwen3.5-2B",
-        "Qwen/Qwen2.5-VL-32B-Instruct",
         "Qwen/Qwen2-Audio-7B-Instruct",
-        "Qwen/Qwen3-VL-8B-Instruct",
         "OpenGVLab/InternVL2_5-8B",
         "nvidia/Nemotron-Mini-4B-Instruct",
         "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-Base-BF16",
@@ -169,7 +164,6 @@ fn another_network_is_never_taken_for_it() {
         "meta-llama/Llama-3.2-90B-Vision-Instruct",
         "CohereForAI/c4ai-command-r-08-2024",
         "allenai/OLMo-1B-0724-hf",
-        "allenai/Olmo-3-7B-Instruct",
         "ibm-granite/granite-3.3-8b-instruct",
         "google/gemma-3n-E2B-it",
         "stabilityai/stable-diffusion-xl-refiner-1.0",
@@ -303,10 +297,7 @@ fn suggestions_are_near_or_none() {
         &["qwen2.5-1.5b"],
     );
     check("teknium/OpenHermes-2.5-Mistral-7B", &["mistral-7b-v0.1"]);
-    check(
-        "Qwen/Qwen3.5-2B",
-        &["qwen3-1.7b", "qwen2.5-1.5b", "qwen2-1.5b"],
-    );
+    check("Qwen/Qwen3.5-2B", &["qwen3.5-2b"]);
     check("falcon-11b", &[]);
     check(
         "Qwen/Qwen2.5-Math-PRM-7B",
