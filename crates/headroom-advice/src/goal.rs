@@ -1,8 +1,6 @@
 //! When a run fits well enough, and quick checks of whether it can.
 
-use super::allowed::Allowed;
 use headroom_base::units::Bytes;
-use headroom_core::estimate::halves::{self, CombinedStep, OptimizerUpdate, Passes};
 use headroom_core::estimate::{Estimate, Fit, Unsupported, estimate};
 use headroom_scenario::Scenario;
 
@@ -13,8 +11,6 @@ pub struct Goal {
     pub margin: f64,
     /// Whether even the upper end of a run's own range has to fit.
     pub sure: bool,
-    /// The allowed moves.
-    pub allowed: Allowed,
 }
 
 impl Goal {
@@ -22,14 +18,7 @@ impl Goal {
         Self {
             margin,
             sure: false,
-            allowed: Allowed::ALL,
         }
-    }
-
-    /// The same goal with only these moves.
-    #[must_use]
-    pub const fn within(self, allowed: Allowed) -> Self {
-        Self { allowed, ..self }
     }
 
     /// The same goal, met only by runs that fit surely: each is judged by its own range.
@@ -68,47 +57,4 @@ impl Goal {
         let besides = estimate.device.expected - estimate.reserved.expected;
         Ok(usable.scale(1.0 - self.margin) - besides)
     }
-}
-
-/// Peaks and step times of many variants of one run; parts that variants share are estimated once.
-#[derive(Debug, Default)]
-pub(super) struct Quick {
-    passes: Vec<(Scenario, Result<Passes, Unsupported>)>,
-    updates: Vec<(Scenario, Result<OptimizerUpdate, Unsupported>)>,
-}
-
-impl Quick {
-    /// The allocated peak and the step time.
-    pub fn combined(&mut self, scenario: &Scenario) -> Result<CombinedStep, Unsupported> {
-        if !halves::separable(scenario) {
-            return halves::unsplit(scenario);
-        }
-        let passes = known(
-            &mut self.passes,
-            halves::passes_key(scenario),
-            halves::passes,
-        )?;
-        let update = known(
-            &mut self.updates,
-            halves::update_key(scenario),
-            halves::update,
-        )?;
-        let bare = halves::stateless_update_key(scenario);
-        let bare = known(&mut self.updates, bare, halves::update)?;
-        Ok(halves::combine(&passes, &update, &bare))
-    }
-}
-
-/// The cached value for this key, computed if absent.
-fn known<T: Clone>(
-    all: &mut Vec<(Scenario, T)>,
-    key: Scenario,
-    compute: impl FnOnce(&Scenario) -> T,
-) -> T {
-    if let Some((_, found)) = all.iter().rev().find(|(known, _)| *known == key) {
-        return found.clone();
-    }
-    let value = compute(&key);
-    all.push((key, value.clone()));
-    value
 }

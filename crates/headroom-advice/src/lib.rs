@@ -1,7 +1,6 @@
 //! What to change so that a run fits. All figures come from `estimate`; nothing here computes memory itself.
 
 mod accumulation;
-mod allowed;
 mod batches;
 mod bisection;
 mod cards;
@@ -9,35 +8,28 @@ pub mod doctor;
 mod effect;
 mod goal;
 mod gpus;
-mod ladder;
 mod largest_batch;
-mod layout;
 mod map;
 mod micro;
 mod moves;
 pub mod planner;
 mod rate;
-mod search;
 mod solve;
 mod splits;
 mod tiers;
 
 pub use accumulation::{Aspect, Equal, accumulation};
-pub use allowed::Allowed;
 pub use batches::{Batches, Load, batches};
 pub use cards::{CARDS, Card, OnCards, on_cards};
 pub use effect::{Effect, effect};
 pub use goal::Goal;
 pub use gpus::{GpuVerdict, Row as GpuRow, SortBy, gpus, sort as sort_gpus};
-pub use ladder::{Ladder, MICRO_BATCH, Route, Rung, ladder};
 pub use largest_batch::{LargestBatch, largest_batch};
-pub use layout::{Layout, LayoutSearch, Layouts, layouts};
 pub use map::{FitMap, Size};
 pub use micro::with_batch;
 pub use moves::{Cost, FOLKLORE, Folklore, Group, MOVES, Move, find as find_move};
 pub use planner::{Locks, Plan, PlanId, Planner, Plans, Results, plan};
 pub use rate::{PROGRAMS, Rule, Scaled, scaled};
-pub use search::{Candidate, Found, Point, Search, Tally};
 pub use solve::{
     Accumulated, Slope, SolveFor, Solved, accumulate, checkpointing, fewest_gpus, on, smallest_gpu,
     solve,

@@ -11,8 +11,9 @@ fn on_one_gpu(scenario: &Scenario) -> u64 {
         .saturating_mul(scenario.training.accumulation)
 }
 
-/// Micro-batches that keep the effective batch exactly, from `most` downwards.
-fn divisors(scenario: &Scenario, most: u64) -> Vec<u64> {
+/// Micro-batches that keep the effective batch exactly, from all samples at once downwards to one.
+pub fn all(scenario: &Scenario) -> Vec<u64> {
+    const LARGEST: u64 = 1_000_000;
     let whole = on_one_gpu(scenario);
     let mut low = Vec::new();
     let mut high = Vec::new();
@@ -31,20 +32,9 @@ fn divisors(scenario: &Scenario, most: u64) -> Vec<u64> {
     // A recording may hold for some batches alone.
     high.retain(|size| {
         let is_own = *size == scenario.data.micro_batch;
-        *size <= most && (is_own || is_replayed(&with_batch(scenario, *size)))
+        *size <= LARGEST && (is_own || is_replayed(&with_batch(scenario, *size)))
     });
     high
-}
-
-/// From the current one downwards.
-pub fn smaller(scenario: &Scenario) -> Vec<u64> {
-    divisors(scenario, scenario.data.micro_batch)
-}
-
-/// From all samples at once downwards to one.
-pub fn all(scenario: &Scenario) -> Vec<u64> {
-    const LARGEST: u64 = 1_000_000;
-    divisors(scenario, LARGEST)
 }
 
 /// The scenario with this micro-batch and the accumulation that keeps the effective batch.
@@ -87,9 +77,8 @@ mod tests {
     fn micro_batches_keep_the_effective_batch() {
         let mut scenario = Scenario::default();
         scenario.data.micro_batch = 12;
-        assert_eq!(smaller(&scenario), [12, 6, 4, 3, 2, 1]);
+        assert_eq!(all(&scenario), [12, 6, 4, 3, 2, 1]);
         scenario.training.accumulation = 5;
-        assert_eq!(smaller(&scenario), [12, 10, 6, 5, 4, 3, 2, 1]);
         assert_eq!(all(&scenario)[..4], [60, 30, 20, 15]);
         for size in all(&scenario) {
             let changed = with_batch(&scenario, size);

@@ -103,7 +103,7 @@ fn what_is_kept_is_kept() {
         let locks = Locks {
             most,
             kept: kept.clone(),
-            accepts: None,
+            ..Locks::default()
         };
         let plans = plan(&run, locks).unwrap();
         for plan in &plans.plans {
