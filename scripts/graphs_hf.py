@@ -144,16 +144,6 @@ hf("dinov3-vits16", "DINOv3ViTModel", SIDES, seen, "a head: the loss is the mean
 # --- images and text -------------------------------------------------------------------------------------------------
 
 
-def tiles(b, s, device):
-    """One picture of four tiles for each sample, which every token may look at."""
-    ids = torch.randint(3, 128000, (b, s), device=device)
-    return dict(
-        input_ids=ids, labels=ids.clone(), attention_mask=padded(ids), pixel_values=torch.randn(b, 1, 4, 3, 560, 560, device=device),
-        aspect_ratio_ids=torch.full((b, 1), 6, device=device), aspect_ratio_mask=torch.ones(b, 1, 4, dtype=torch.long, device=device),
-        cross_attention_mask=torch.ones(b, s, 1, 4, dtype=torch.long, device=device),
-    )
-
-
 def tiled(b, s, device):
     """One picture of one tile for each sample, which is 144 tokens."""
     ids = torch.randint(3, 200000, (b, s), device=device)
@@ -167,10 +157,6 @@ def llama4(identity, **text):
 
 
 llama4("llama-4-scout")
-
-RATIOS = [[1, 1], [1, 2], [1, 3], [1, 4], [2, 1], [2, 2], [3, 1], [4, 1]]
-hf("llama-3.2-11b-vision", "MllamaForConditionalGeneration", TEXT, tiles, text_config=dict(use_cache=False, cross_attention_layers=[3, 8, 13, 18, 23, 28, 33, 38]),
-   vision_config=dict(image_size=560, intermediate_layers_indices=[3, 7, 15, 23, 30], supported_aspect_ratios=RATIOS))
 
 
 def configuration(identity):

@@ -75,6 +75,7 @@ pub(super) fn training(record: &Record) -> Result<Training, String> {
         quantization: match task.contains_any(&["nf4", "gptq"]) {
             true if quantises_twice => Quantization::Nf4Double,
             true => Quantization::Nf4,
+            false if task.contains("base=int8") => Quantization::Int8,
             false => Quantization::None,
         },
         // tuning/sft_trainer.py of fms-hf-tuning leaves the models' own setting; most models turn it off where they checkpoint.

@@ -22,6 +22,7 @@ mod llava;
 mod llava_tiles;
 mod mixers;
 mod mla;
+mod mllama;
 mod mlp;
 mod mpt;
 mod norm;

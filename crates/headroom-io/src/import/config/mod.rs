@@ -51,6 +51,7 @@ pub fn read(document: &Document) -> Imported {
     let Some(kind) = covered("model_type", given, &mut imported.problems) else {
         return imported;
     };
+    let kind = with_parts(document, kind);
     let mut wanted = Wanted::new();
     let mut reading = Reading {
         path: String::new(),
@@ -88,6 +89,16 @@ const TOOL: &str = "config.json";
 
 /// Model types whose networks are one: without a window Mistral is Llama.
 const ONE_NETWORK: &[(&str, &str)] = &[("mistral", "llama")];
+
+/// The row of a type with a part of another type than usual, where there is one.
+fn with_parts(document: &Document, kind: &'static ModelType) -> &'static ModelType {
+    let joint = |(key, ..): &(&str, &str, &str)| {
+        let given = text(document.get(key)?, "model_type")?;
+        let joint = format!("{}_{given}", kind.name);
+        catalog::model_types().iter().find(|row| row.name == joint)
+    };
+    kind.parts.iter().find_map(joint).unwrap_or(kind)
+}
 
 /// The network of a configuration whose parts may have types of their own: that of the usual parts, or one that is named by both
 /// types.

@@ -35,7 +35,7 @@ mod starcoder2;
 use super::family::Family;
 use super::gemma_vision::{self, Projector};
 use super::qwen_vision::Kind;
-use super::{Decoder, gemma4, idefics, internvl, llava, llava_tiles, pixtral, qwen_vl};
+use super::{Decoder, gemma4, idefics, internvl, llava, llava_tiles, mllama, pixtral, qwen_vl};
 use crate::nets::net::Build;
 use crate::nets::{ModelError, Net, Sizes};
 
@@ -125,6 +125,9 @@ pub(crate) const FAMILIES: &[(&str, Build)] = &[
         qwen_vl::build(sizes, qwen::QWEN3_VL_MOE, Kind::stacked(sizes)?)
     }),
     ("llava", |sizes| llava::build(sizes, llama::LLAMA)),
+    ("llava_pixtral", |sizes| {
+        pixtral::unmerged(sizes, mistral::MISTRAL_INSIDE)
+    }),
     ("llava_next", |sizes| {
         llava_tiles::next(sizes, llama::INSIDE)
     }),
@@ -140,6 +143,7 @@ pub(crate) const FAMILIES: &[(&str, Build)] = &[
     ("internvl_qwen3_moe", |sizes| {
         internvl::build(sizes, qwen::QWEN3_MOE_INSIDE)
     }),
+    ("mllama", mllama::build),
     ("mistral3", |sizes| {
         pixtral::build(sizes, mistral::MISTRAL_INSIDE)
     }),

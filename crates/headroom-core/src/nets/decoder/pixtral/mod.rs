@@ -1,5 +1,5 @@
-//! Mistral 3 (Mistral Small 3.1 and 3.2, Ministral 3): pictures of any size in one row of patches, squares of them merged, and a
-//! Mistral (transformers/models/{mistral3,pixtral}/modeling_*.py).
+//! Pixtral and Mistral 3 (Mistral Small 3.1 and 3.2): pictures of any size in one row of patches, squares of them merged, and a
+//! Mistral (transformers/models/{mistral3,pixtral,llava}/modeling_*.py).
 
 mod tower;
 
@@ -16,19 +16,34 @@ use tower::Tower;
 struct Mistral3 {
     tower: Tower,
     text: Decoder,
-    /// Patches along the side of a square that becomes one token; one patch is a token in Pixtral itself.
+    /// Patches along the side of a square that becomes one token; in Pixtral itself each patch is a token.
     merge: u64,
+    merges: bool,
     projector_bias: bool,
     /// Patches along the sides of each picture.
     pictures: Pictures,
 }
 
 pub(super) fn build(sizes: &Sizes, family: Family) -> Result<Box<dyn Net>, ModelError> {
+    let merge = sizes.or("merge", 2).max(1);
     Ok(Box::new(Mistral3 {
         tower: Tower::new(sizes)?,
         text: Decoder::new(sizes, family)?,
-        merge: sizes.or("merge", 2).max(1),
+        merge,
+        merges: true,
         projector_bias: sizes.is_set("proj_bias"),
+        pictures: Pictures::default(),
+    }))
+}
+
+/// Pixtral: LLaVA's projector over every patch.
+pub(super) fn unmerged(sizes: &Sizes, family: Family) -> Result<Box<dyn Net>, ModelError> {
+    Ok(Box::new(Mistral3 {
+        tower: Tower::new(sizes)?,
+        text: Decoder::new(sizes, family)?,
+        merge: 1,
+        merges: false,
+        projector_bias: true,
         pictures: Pictures::default(),
     }))
 }
@@ -127,8 +142,11 @@ impl Mistral3 {
 
     /// `Mistral3MultiModalProjector.forward`.
     fn projected(&self, cx: &Cx, states: &Tensor, grids: &Batch) -> Tensor {
-        let mut features = cx.rms_norm("norm", &states.view(&[states.size(1), states.size(2)]));
-        features = cx.module("patch_merger", |cx| self.merged(cx, &features, grids));
+        let mut features = states.view(&[states.size(1), states.size(2)]);
+        if self.merges {
+            features = cx.rms_norm("norm", &features);
+            features = cx.module("patch_merger", |cx| self.merged(cx, &features, grids));
+        }
         let bias = self.projector_bias;
         let mut hidden = cx.linear("linear_1", &features, self.text.hidden, bias);
         hidden = hidden.gelu();
