@@ -28,7 +28,7 @@ from headroom_record import NoInit, Subject, Values, own_loss, seed
 
 # Models whose weights need more memory than a laptop has.
 ON_META = """mamba2-130m mamba2-370m mamba2-780m mamba2-1.3b mamba2-2.7b phi-3.5-moe jamba-v0.1 llama-4-scout
-blip2-opt-2.7b gemma-3n-e4b gemma-4-e2b qwen3.5-27b seamless-m4t-medium""".split()
+blip2-opt-2.7b gemma-3n-e4b qwen3.5-27b seamless-m4t-medium""".split()
 
 FOLLOWED = ("longformer-base-4096",)
 

@@ -171,11 +171,6 @@ def patches(rows, columns, values, grid=None):
     return made
 
 
-hf("gemma-4-e2b", "Gemma4ForConditionalGeneration", [(2, 1024)], patches(48, 48, 768)(tokens(258880, 255000, 256)), "sound",
-   text_config=dict(hidden_size=1536, intermediate_size=6144, num_hidden_layers=35, num_key_value_heads=1, num_kv_shared_layers=20,
-                    use_double_wide_mlp=True, final_logit_softcapping=30.0,
-                    layer_types=(["sliding_attention"] * 4 + ["full_attention"]) * 7, **QUIET),
-   vision_config={}, audio_config={})
 # 32 by 32 patches are 256 tokens.
 QWEN_EYE = dict(patch_size=16, spatial_merge_size=2, temporal_patch_size=2)
 hf("qwen3.5-27b", "Qwen3_5ForConditionalGeneration", [(2, 1024)], patches(32, 32, 1536, 248056)(tokens(248056, 248000, 256)),

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::Record;
-use headroom_catalog::ModelEntry;
+use headroom_catalog::{self as catalog, ModelEntry};
 use headroom_scenario::Scenario;
 
 #[derive(Deserialize)]
@@ -18,7 +18,9 @@ pub(super) fn set(
     scenario: &mut Scenario,
 ) -> Result<(), String> {
     if record.hf_part.is_some() && entry.size("v_hidden").is_some() {
-        return Err(format!("{} alone, without its towers", entry.id));
+        let alone = catalog::model(&format!("{}-text", entry.id));
+        let missing = || format!("{} alone, without its towers", entry.id);
+        scenario.model.id = alone.ok_or_else(missing)?.id.into();
     }
     let Sizes { batch, tokens } = record.sizes()?;
     scenario.data.micro_batch = batch;

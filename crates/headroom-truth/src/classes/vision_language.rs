@@ -38,6 +38,13 @@ pub(super) fn set(
             entry.id
         ));
     }
+    if record
+        .hf_part
+        .as_deref()
+        .is_some_and(|part| part.contains("no audio"))
+    {
+        scenario.model.dims.insert("a_layers".into(), 0);
+    }
     data.images = images.len() as u64;
     data.image_tiles = u64::from(images_are == "tiles");
     let written = images

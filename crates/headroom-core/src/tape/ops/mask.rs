@@ -1,6 +1,6 @@
 //! Comparisons, and choosing elements by a mask.
 
-use super::super::{DType, Layout, Tensor, borrowing, grads};
+use super::super::{DType, Layout, Saved, Tensor, borrowing, grads};
 
 impl Tensor {
     /// A comparison: a Boolean result, no gradient.
@@ -18,6 +18,24 @@ impl Tensor {
         fill(self, mask).from_op(&[self], |_| {
             let mask = mask.save();
             borrowing(move |g| grads([Some(fill(g, &mask.unpack()).conform(meta))]))
+        })
+    }
+
+    /// `torch.clamp(self, low, high)` between tensors of one number, which are saved with the input (`clamp_backward` in
+    /// FunctionsManual.cpp).
+    pub fn clamped(&self, bounds: &[Tensor; 2]) -> Tensor {
+        let [low, high] = bounds;
+        self.map("clamp").from_op(&[self], |_| {
+            let kept = [self, low, high].map(Tensor::save);
+            borrowing(move |g| {
+                let input = kept.each_ref().map(Saved::unpack);
+                let sides = ["ge", "le"].map(|op| input[0].constant(op, g.shape(), DType::Bool));
+                let within = input[0].constant("logical_and_", &[0; 0], DType::Bool);
+                let number = g.constant("scalar_tensor", &[0; 0], g.dtype());
+                let out = g.map("where");
+                drop((within, number, sides, input));
+                grads([Some(out)])
+            })
         })
     }
 

@@ -163,6 +163,11 @@ impl Reading<'_> {
     /// Adds the sizes that the configuration gives or implies.
     fn part(&mut self, document: &Document, kind: &ModelType, prefix: &str, wanted: &mut Wanted) {
         for (key, usual, prefix) in kind.parts {
+            // A tower that a model is without.
+            if document.get(key) == Some(&Document::Null) && !prefix.is_empty() {
+                wanted.insert(format!("{prefix}layers"), 0);
+                continue;
+            }
             let inner = document.get(key).cloned().unwrap_or_default();
             // A part may have the model type of the outer configuration (Qwen2-VL).
             let named = text(&inner, "model_type").filter(|name| *name != kind.name);
@@ -183,7 +188,7 @@ impl Reading<'_> {
             // Two towers in one model: the prefix distinguishes sizes that both have.
             let shared = matches!(
                 name.as_str(),
-                "layers" | "hidden" | "heads" | "ffn" | "qk_norm" | "qkv_bias"
+                "layers" | "hidden" | "heads" | "head_dim" | "ffn" | "qk_norm" | "qkv_bias"
             );
             let name = if shared {
                 format!("{prefix}{name}")

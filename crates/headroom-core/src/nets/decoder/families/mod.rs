@@ -102,6 +102,7 @@ pub(crate) const FAMILIES: &[(&str, Build)] = &[
     ("deepseek_v2", |sizes| build(sizes, deepseek::DEEPSEEK_V2)),
     ("deepseek_v3", |sizes| build(sizes, deepseek::DEEPSEEK_V3)),
     ("glm4_moe_lite", |sizes| build(sizes, glm::GLM4_MOE_LITE)),
+    ("gemma4", gemma4::with_pictures),
     ("gemma4_text", gemma4::build),
     ("gemma3", |sizes| {
         gemma_vision::build(sizes, gemma::GEMMA3, Projector::Pooled)

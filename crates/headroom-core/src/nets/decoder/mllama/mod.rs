@@ -124,6 +124,8 @@ impl Mllama {
             }
             let inputs = LayerInputs {
                 attention_mask: mask.clone(),
+                mixer: None,
+                padding: None,
                 rotary: rotary.first().cloned(),
                 cache: cache.clone(),
                 prefix: None,

@@ -1,6 +1,9 @@
 //! The language model of Gemma 4 (transformers/models/gemma4/modeling_gemma4.py): wider heads in layers with full attention,
 //! keys and values that later layers share, an embedding for each layer, experts beside the MLP.
 
+mod pictures;
+mod tower;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -46,6 +49,8 @@ struct LayerInputs {
     reuses: bool,
     stores: bool,
 }
+
+pub(super) use pictures::build as with_pictures;
 
 pub(super) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     Ok(Box::new(Gemma4::new(sizes)?))
