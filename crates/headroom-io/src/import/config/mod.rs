@@ -328,6 +328,8 @@ impl Reading<'_> {
     /// A size; a boolean counts as 1 or 0, and `null` as 0 if it turns something off.
     fn size(&mut self, document: &Document, name: &str) -> Option<u64> {
         match document.get(name)? {
+            // Gemma 4's tower of sounds has two of them; no size is read from it.
+            Document::List(_) if name == "subsampling_conv_channels" => None,
             // A height and a width.
             Document::List(sides) if matches!(name, "image_size" | "patch_size") => {
                 let (first, rest) = sides.split_first()?;
