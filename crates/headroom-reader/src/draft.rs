@@ -83,7 +83,8 @@ impl Writer {
         }
     }
 
-    /// The side of a network's images, of which it has one: that of a square with as many pixels.
+    /// Pixels and frames of a diffusion network; for another, the side of its images, of which it has one: that of a square with as
+    /// many pixels.
     fn image(&mut self, facts: &Facts) {
         let (
             Fact::Known {
@@ -96,21 +97,23 @@ impl Writer {
             return;
         };
         let entry = facts.network().and_then(model);
-        let side = ((*height as f64) * (*width as f64)).sqrt().round() as u64;
-        // Latents have an eighth of the pixels' side; FLUX's size is that of the pixels.
-        let side = match entry {
-            Some(entry) if !entry.graph.is_empty() => None,
-            Some(entry) if matches!(entry.arch, "unet" | "sd3" | "dit") => Some(side / 8),
-            Some(entry)
-                if matches!(entry.arch, "flux" | "flux2") || entry.size("img").is_some() =>
-            {
-                Some(side)
+        let diffusion = entry
+            .filter(|entry| entry.category == ModelCategory::Diffusion && entry.graph.is_empty());
+        if let Some(entry) = diffusion {
+            self.set("data.height", height.to_string(), origin);
+            self.set("data.width", width.to_string(), origin);
+            if entry.size("frames").is_some() {
+                self.whole("data.frames", &facts.frames);
             }
-            _ => None,
-        };
-        match side {
-            Some(side) => self.set("model.dims", format!("img={side}"), origin),
-            None => self.leave(format!("images of {width} × {height} pixels")),
+            return;
+        }
+        let side = ((*height as f64) * (*width as f64)).sqrt().round() as u64;
+        let sized =
+            entry.is_some_and(|entry| entry.graph.is_empty() && entry.size("img").is_some());
+        if sized {
+            self.set("model.dims", format!("img={side}"), origin);
+        } else {
+            self.leave(format!("images of {width} × {height} pixels"));
         }
         if facts.frames.value().is_some_and(|frames| *frames > 1) {
             self.leave("frames of a video");

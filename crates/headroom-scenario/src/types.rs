@@ -75,6 +75,10 @@ pub struct Data {
     pub micro_batch: u64,
     /// Tokens in a sample; images take their size from the model's dimensions.
     pub sequence: u64,
+    /// Pixels and frames of a sample of a diffusion network; zero for the model's own.
+    pub height: u64,
+    pub width: u64,
+    pub frames: u64,
     /// Whether batches carry a real padding mask.
     pub padding_mask: bool,
     pub distribution: Distribution,
@@ -398,6 +402,9 @@ impl Default for Data {
         Self {
             micro_batch: 8,
             sequence: 1024,
+            height: 0,
+            width: 0,
+            frames: 0,
             padding_mask: false,
             distribution: Distribution::default(),
             mean: 0,

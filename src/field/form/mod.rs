@@ -24,7 +24,14 @@ const FRONT: &[(&str, &[&str])] = &[
     ("Model", &["model.id"]),
     (
         "Data",
-        &["data.micro_batch", "data.sequence", "training.accumulation"],
+        &[
+            "data.micro_batch",
+            "data.sequence",
+            "data.height",
+            "data.width",
+            "data.frames",
+            "training.accumulation",
+        ],
     ),
     (
         "Training",

@@ -1,8 +1,8 @@
 //! DiT, the diffusion transformer conditioned on a class (diffusers/models/transformers/dit_transformer_2d.py).
 
 use super::diffusion::{
-    feed_forward, modulate, modulated_norm, modulation, mse_output, sinusoids, timestep_embedding,
-    unpatchify,
+    Grid, Pixels, feed_forward, modulate, modulated_norm, modulation, mse_output, sinusoids,
+    timestep_embedding, unpatchify,
 };
 use super::unet::attention;
 use super::{Build, Cx, ModelError, Net, Output, Sizes};
@@ -14,7 +14,7 @@ pub(super) const FAMILIES: &[(&str, Build)] = &[("dit", build)];
 
 #[derive(Clone, Copy, Debug)]
 struct Dit {
-    image: u64,
+    pixels: Pixels,
     patch: u64,
     channels: u64,
     out_channels: u64,
@@ -30,7 +30,7 @@ fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let heads = need("heads", "num_attention_heads")?.max(1);
     let channels = need("channels", "in_channels")?;
     Ok(Box::new(Dit {
-        image: need("img", "sample_size")?,
+        pixels: Pixels::still(8, need("img", "sample_size")?.saturating_mul(8)),
         patch: need("patch", "patch_size")?.max(1),
         channels,
         out_channels: sizes.or("out_channels", channels),
@@ -44,7 +44,8 @@ fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
 impl Net for Dit {
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         let image = |name, channels| {
-            let shape = [data.micro_batch, channels, self.image, self.image];
+            let Grid { height, width, .. } = self.pixels.latents(data);
+            let shape = [data.micro_batch, channels, height, width];
             cx.tape.empty(name, shape, cx.env.weights)
         };
         let numbers = |name| cx.tape.empty(name, [data.micro_batch], DType::I64);
@@ -69,8 +70,13 @@ impl Net for Dit {
 impl Dit {
     /// `DiTTransformer2DModel.forward`.
     fn model(&self, cx: &Cx, sample: &Tensor, condition: [Tensor; 2]) -> Tensor {
-        let side = self.image / self.patch;
-        let embedded = cx.module("pos_embed", |cx| self.patch_embed(cx, sample, side));
+        let grid = Grid {
+            frames: 1,
+            height: sample.size(2),
+            width: sample.size(3),
+        };
+        let grid = grid.patches(1, self.patch);
+        let embedded = cx.module("pos_embed", |cx| self.patch_embed(cx, sample, grid));
         let (this, passed) = (*self, condition.clone());
         let mut hidden = cx.checkpointing_in_any_mode().equal_stack(
             "transformer_blocks",
@@ -88,12 +94,12 @@ impl Dit {
         }
         let out = self.patch * self.patch * self.out_channels;
         hidden = cx.linear("proj_out_2", &hidden, out, true);
-        unpatchify(&hidden, side, self.patch, self.out_channels)
+        unpatchify(&hidden, grid, self.patch, self.out_channels)
     }
 
     /// `PatchEmbed.forward`.
-    fn patch_embed(&self, cx: &Cx, sample: &Tensor, side: u64) -> Tensor {
-        let (hidden, tokens) = (self.hidden, side * side);
+    fn patch_embed(&self, cx: &Cx, sample: &Tensor, grid: Grid) -> Tensor {
+        let (hidden, tokens) = (self.hidden, grid.count());
         let positions = cx.buffer("pos_embed", [1, tokens, hidden], DType::F32);
         let conv = Conv::stride(self.patch);
         let mut x = cx.conv2d("proj", sample, hidden, self.patch, conv, true);

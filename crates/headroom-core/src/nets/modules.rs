@@ -288,6 +288,23 @@ impl Cx {
         })
     }
 
+    /// `nn.Conv2d` or `nn.Conv3d` over patches: its steps are as long as its kernel.
+    pub fn patch_convolution(
+        &self,
+        name: &'static str,
+        x: &Tensor,
+        out: u64,
+        patch: &[u64],
+        bias: bool,
+    ) -> Tensor {
+        self.module(name, |cx| {
+            let shape = [&[out, x.size(1)], patch].concat();
+            let weight = cx.param("weight", &shape[..]).tensor();
+            let bias = bias.then(|| cx.param("bias", [out]).tensor());
+            x.patch_convolution(&weight, bias.as_ref())
+        })
+    }
+
     /// `nn.LayerNorm` over the last dimension.
     pub fn layer_norm(&self, name: &'static str, x: &Tensor) -> Tensor {
         self.module(name, |cx| {

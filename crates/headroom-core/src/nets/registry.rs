@@ -6,7 +6,7 @@ use super::net::Build;
 use super::{
     ModelError, Net, Sizes, albert, bert, clip, deberta, decoder, distilbert, dit, equivariant,
     esm, gnn, gpt2, litgpt, mamba, megatron, mmdit, modernbert, mpnet, parakeet, recurrent, sam,
-    seq2seq, siglip, swin, t5, torchtitan, unet, vision, vit, vit_mae,
+    seq2seq, siglip, swin, t5, text_to_image, torchtitan, unet, video, vision, vit, vit_mae,
 };
 
 /// An architecture's forward function, by the name that the catalogue uses.
@@ -63,6 +63,8 @@ fn find(architecture: &str) -> Option<Build> {
         .chain(recurrent::FAMILIES)
         .chain(dit::FAMILIES)
         .chain(mmdit::FAMILIES)
+        .chain(text_to_image::FAMILIES)
+        .chain(video::FAMILIES)
         .chain(sam::FAMILIES)
         .chain(REGISTERED.get().copied().unwrap_or_default());
     all.find(|(name, _)| *name == architecture)

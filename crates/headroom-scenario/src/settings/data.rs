@@ -1,7 +1,25 @@
 //! What a batch is made of.
 
-use crate::Distribution;
+use headroom_catalog::ModelCategory;
+
 use crate::setting::{Setting, ValueType};
+use crate::{Distribution, Scenario};
+
+/// Whether a field of the data has an effect given the others.
+pub(super) fn applies(field: &str, scenario: &Scenario) -> bool {
+    let id = &scenario.model.id;
+    let listed = || headroom_catalog::model(id).filter(|_| scenario.model.network.is_none());
+    // A recorded graph takes its size from its own dimension.
+    let diffusion = || {
+        listed()
+            .filter(|entry| entry.category == ModelCategory::Diffusion && entry.graph.is_empty())
+    };
+    match field {
+        "height" | "width" => diffusion().is_some(),
+        "frames" => diffusion().is_some_and(|entry| entry.size("frames").is_some()),
+        _ => !field.starts_with("image") || scenario.model.reads_pictures(),
+    }
+}
 
 pub(super) const SETTINGS: &[Setting] = &[
     Setting {
@@ -30,6 +48,48 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: "Tokens per sample after padding or packing; image models take their size from the model.",
         memory: "Activations grow linearly; eager attention's scores grow quadratically.",
         access: whole!(data.sequence),
+        parent: None,
+    },
+    Setting {
+        path: "data.height",
+        key: "height",
+        label: "Height",
+        unit: "pixels",
+        value_type: ValueType::Whole {
+            low: 0,
+            high: 16_384,
+        },
+        help: "Height of the pictures or videos of a diffusion network: of aspect buckets, those of the largest area; 0 for the model's own.",
+        memory: "Tokens grow with height times width, and activations with tokens.",
+        access: whole!(data.height),
+        parent: None,
+    },
+    Setting {
+        path: "data.width",
+        key: "width",
+        label: "Width",
+        unit: "pixels",
+        value_type: ValueType::Whole {
+            low: 0,
+            high: 16_384,
+        },
+        help: "Width of the pictures or videos of a diffusion network; 0 for the model's own.",
+        memory: "Tokens grow with height times width, and activations with tokens.",
+        access: whole!(data.width),
+        parent: None,
+    },
+    Setting {
+        path: "data.frames",
+        key: "frames",
+        label: "Frames",
+        unit: "",
+        value_type: ValueType::Whole {
+            low: 0,
+            high: 4_096,
+        },
+        help: "Frames of each video, 1 for pictures; 0 for the model's own.",
+        memory: "The autoencoder joins four or eight frames into one; tokens grow with those.",
+        access: whole!(data.frames),
         parent: None,
     },
     Setting {

@@ -113,9 +113,9 @@ impl Setting {
             )
         };
         let in_task = self.path.strip_prefix("task.");
-        let of_pictures = self.path.starts_with("data.image");
-        let seen = !of_pictures || scenario.model.reads_pictures();
-        seen && in_task.is_none_or(|field| task::applies(field, scenario))
+        let in_data = self.path.strip_prefix("data.");
+        in_task.is_none_or(|field| task::applies(field, scenario))
+            && in_data.is_none_or(|field| data::applies(field, scenario))
             && self.parent.and_then(find).is_none_or(on)
     }
 }

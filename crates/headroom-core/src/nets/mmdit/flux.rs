@@ -2,15 +2,16 @@
 
 use super::conditioning;
 use super::joint::{Joint, last_norm};
-use crate::nets::diffusion::mse_output;
+use crate::nets::diffusion::{Pixels, flow_matching, mse_output};
 use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::tape::{DType, Tensor};
 use headroom_scenario::Data;
 
 #[derive(Clone, Copy, Debug)]
 struct Flux {
-    /// Packed latent pixels and text tokens.
-    pixels: u64,
+    pixels: Pixels,
+    /// Pictures as large as the one that is made, which stand beside it (Kontext).
+    references: u64,
     words: u64,
     channels: u64,
     layers: u64,
@@ -23,10 +24,10 @@ struct Flux {
 }
 
 pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
-    // Eight-fold reduced by the encoder and packed two by two.
-    let side = sizes.or("img", 1024).div_ceil(16);
     Ok(Box::new(Flux {
-        pixels: side.saturating_mul(side),
+        // Eight-fold reduced by the encoder and packed two by two.
+        pixels: Pixels::still(16, sizes.or("img", 1024)),
+        references: sizes.or("references", 0),
         words: sizes.or("ctx_len", 512),
         channels: sizes.or("channels", 64),
         layers: sizes.need("layers")?,
@@ -42,33 +43,50 @@ pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
 impl Net for Flux {
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         let n = data.micro_batch;
+        let pixels = self.pixels.latents(data).count();
+        let shown = pixels.saturating_mul(self.references);
         let make = |name, shape: &[u64]| cx.tape.empty(name, shape, cx.env.weights);
-        let mut all = vec![
-            make("hidden_states", &[n, self.pixels, self.channels]),
-            make("target", &[n, self.pixels, self.channels]),
+        vec![
+            make("latents", &[n, pixels, self.channels]),
+            make("reference", &[n, shown, self.channels]),
             make("encoder_hidden_states", &[n, self.words, self.context]),
             make("pooled_projections", &[n, self.pooled]),
-            make("ids", &[self.pixels + self.words, 3]),
-            make("timestep", &[n]),
-        ];
-        if self.guidance {
-            all.push(make("guidance", &[n]));
-        }
-        all
+            make("guidance", &[if self.guidance { n } else { 0 }]),
+            make("txt_ids", &[self.words, 3]),
+            make("img_ids", &[pixels.saturating_add(shown), 3]),
+        ]
     }
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
-        let [latents, target, text, pooled, ids, timestep, guidance @ ..] = batch else {
+        let [
+            latents,
+            reference,
+            text,
+            pooled,
+            guidance,
+            text_ids,
+            image_ids,
+        ] = batch
+        else {
             return Output::empty(cx);
         };
+        let noised = flow_matching(latents);
         let width = self.heads.saturating_mul(self.head_dim);
-        let mut hidden = cx.linear("x_embedder", latents, width, true);
-        let mut steps = vec![("timestep_embedder", timestep)];
-        if let Some(guidance) = guidance.first() {
-            steps.push(("guidance_embedder", guidance));
+        let shown = match self.references {
+            0 => noised.input.clone(),
+            _ => Tensor::cat(&noised.input, &[reference], 1),
+        };
+        let mut hidden = cx.linear("x_embedder", &shown, width, true);
+        let timestep = noised.level.to(latents.dtype());
+        let timestep = timestep.to(hidden.dtype()).mul_scalar();
+        let mut steps = vec![("timestep_embedder", &timestep)];
+        let guidance = guidance.to(hidden.dtype()).mul_scalar();
+        if self.guidance {
+            steps.push(("guidance_embedder", &guidance));
         }
         let emb = conditioning(cx, &steps, pooled, width);
         let mut text = cx.linear("context_embedder", text, width, true);
+        let ids = Tensor::cat(text_ids, &[image_ids], 0);
         let rows = [1, ids.size(0), 1, self.head_dim];
         let rotary = [(); 2].map(|()| ids.constant("rope", &rows, DType::F32));
         let joint = Joint {
@@ -78,6 +96,7 @@ impl Net for Flux {
             rotary: Some(rotary),
             pre_only: false,
             dual: false,
+            mask: None,
         };
         let mut state = vec![hidden, text];
         for (name, count, single) in [
@@ -98,7 +117,11 @@ impl Net for Flux {
         hidden = last_norm(cx, &image, &emb);
         text = words;
         let out = cx.linear("proj_out", &hidden, self.channels, true);
-        drop((hidden, text, image));
-        mse_output(cx, out, target)
+        drop((hidden, text, image, shown));
+        let out = match self.references {
+            0 => out,
+            _ => out.pipe(|out| out.narrow(1, latents.size(1))),
+        };
+        mse_output(cx, out, &noised.target)
     }
 }

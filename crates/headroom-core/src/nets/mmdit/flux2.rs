@@ -1,8 +1,10 @@
 //! FLUX.2 (diffusers/models/transformers/transformer_flux2.py): no biases, gated feed-forward parts, and shifts, scales and gates
 //! that all blocks of a kind share.
 
-use super::joint::apply_rotary_emb;
-use crate::nets::diffusion::{modulated_norm, mse_output, sinusoids};
+use crate::nets::diffusion::{
+    Pixels, apply_rotary_emb, flow_matching, modulated_norm, mse_output, scaled_and_shifted,
+    sinusoids,
+};
 use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
@@ -10,8 +12,9 @@ use headroom_scenario::Data;
 
 #[derive(Clone, Copy, Debug)]
 struct Flux2 {
-    /// Packed latent pixels and text tokens.
-    pixels: u64,
+    pixels: Pixels,
+    /// Pictures as large as the one that is made, which stand beside it.
+    references: u64,
     words: u64,
     channels: u64,
     layers: u64,
@@ -25,10 +28,10 @@ struct Flux2 {
 }
 
 pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
-    // Eight-fold reduced by the encoder and packed two by two.
-    let side = sizes.or("img", 1024).div_ceil(16);
     Ok(Box::new(Flux2 {
-        pixels: side.saturating_mul(side),
+        // Eight-fold reduced by the encoder and packed two by two.
+        pixels: Pixels::still(16, sizes.or("img", 1024)),
+        references: sizes.or("references", 0),
         words: sizes.or("ctx_len", 512),
         channels: sizes.or("channels", 128),
         layers: sizes.need("layers")?,
@@ -44,13 +47,15 @@ pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
 impl Net for Flux2 {
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         let n = data.micro_batch;
+        let pixels = self.pixels.latents(data).count();
+        let shown = pixels.saturating_mul(self.references);
         let make = |name, shape: &[u64]| cx.tape.empty(name, shape, cx.env.weights);
         let mut all = vec![
-            make("hidden_states", &[n, self.pixels, self.channels]),
-            make("target", &[n, self.pixels, self.channels]),
+            make("latents", &[n, pixels, self.channels]),
+            make("reference", &[n, shown, self.channels]),
             make("encoder_hidden_states", &[n, self.words, self.context]),
-            make("ids", &[self.pixels + self.words, 4]),
-            make("timestep", &[n]),
+            make("txt_ids", &[self.words, 4]),
+            make("img_ids", &[pixels.saturating_add(shown), 4]),
         ];
         if self.guidance {
             all.push(make("guidance", &[n]));
@@ -59,20 +64,26 @@ impl Net for Flux2 {
     }
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
-        let [latents, target, text, ids, timestep, guidance @ ..] = batch else {
+        let [latents, reference, text, text_ids, image_ids, guidance @ ..] = batch else {
             return Output::empty(cx);
+        };
+        let noised = flow_matching(latents);
+        let timestep = noised.level.to(latents.dtype()).mul_scalar();
+        let shown = match self.references {
+            0 => noised.input.clone(),
+            _ => Tensor::cat(&noised.input, &[reference], 1),
         };
         let width = self.width();
         let inner = self.ratio.saturating_mul(width);
         cx.env.shared.widest.set([3 * width + 2 * inner, inner]);
-        let emb = self.conditioning(cx, timestep, guidance.first());
+        let emb = self.conditioning(cx, &timestep, guidance.first());
         let image_parts = modulation(cx, "double_stream_modulation_img", &emb, 6);
         let text_parts = modulation(cx, "double_stream_modulation_txt", &emb, 6);
         let single_parts = modulation(cx, "single_stream_modulation", &emb, 3);
-        let hidden = cx.linear("x_embedder", latents, width, false);
+        let hidden = cx.linear("x_embedder", &shown, width, false);
         let text = cx.linear("context_embedder", text, width, false);
-        let rows = [1, ids.size(0), 1, self.head_dim];
-        let rotary = [(); 2].map(|()| ids.constant("rope", &rows, DType::F32));
+        let rows = [1, text_ids.size(0) + image_ids.size(0), 1, self.head_dim];
+        let rotary = [(); 2].map(|()| image_ids.constant("rope", &rows, DType::F32));
         let (this, places) = (*self, rotary.clone());
         let state = cx.checkpointing_in_any_mode().equal_layers(
             "transformer_blocks",
@@ -103,12 +114,16 @@ impl Net for Flux2 {
         let Some(both) = state.into_iter().next() else {
             return Output::empty(cx);
         };
-        let hidden = both.narrow(1, self.pixels);
+        let hidden = both.narrow(1, shown.size(1));
         drop(both);
         let hidden = last_norm(cx, &hidden, &emb);
         let out = cx.linear("proj_out", &hidden, self.channels, false);
         drop(hidden);
-        mse_output(cx, out, target)
+        let out = match self.references {
+            0 => out,
+            _ => out.pipe(|out| out.narrow(1, latents.size(1))),
+        };
+        mse_output(cx, out, &noised.target)
     }
 }
 
@@ -158,8 +173,8 @@ impl Flux2 {
         else {
             return [hidden.clone(), text.clone()];
         };
-        let normed = modulated(hidden, scale, shift);
-        let normed_text = modulated(text, text_scale, text_shift);
+        let mut normed = modulated(hidden, scale, shift);
+        let mut normed_text = modulated(text, text_scale, text_shift);
         let [mut attended, mut attended_text] = cx.module("attn", |cx| {
             self.attention(cx, &normed, &normed_text, rotary)
         });
@@ -171,14 +186,18 @@ impl Flux2 {
                 cx.linear("linear_out", &y, x.size(-1), false)
             })
         };
+        // `attention_outputs` holds both to the end.
+        let _outputs = (attended.clone(), attended_text.clone());
         attended = gate.mul(&attended);
         let mut hidden = hidden.add(&attended);
-        let normed = modulated(&hidden, scale_mlp, shift_mlp);
+        normed = hidden.layer_norm(None, None);
+        normed = scaled_and_shifted(&normed, scale_mlp, shift_mlp);
         let ff_output = feed_forward("ff", &normed);
         hidden = gate_mlp.mul(&ff_output).pipe(|more| hidden.add(more));
         attended_text = text_gate.mul(&attended_text);
         let mut text = text.add(&attended_text);
-        let normed_text = modulated(&text, text_scale_mlp, text_shift_mlp);
+        normed_text = text.layer_norm(None, None);
+        normed_text = scaled_and_shifted(&normed_text, text_scale_mlp, text_shift_mlp);
         let text_ff_output = feed_forward("ff_context", &normed_text);
         text = text_gate_mlp
             .mul(&text_ff_output)
@@ -201,7 +220,7 @@ impl Flux2 {
         query = Tensor::cat(&text_query, &[&query], 1);
         key = Tensor::cat(&text_key, &[&key], 1);
         value = Tensor::cat(&text_value, &[&value], 1);
-        let out = self.attended([query, key, value], rotary);
+        let (out, _names) = self.attended([query, key, value], rotary);
         let parts = out.split(&[text.size(1), x.size(1)], 1);
         let [text, image] = &parts[..] else {
             return [out.clone(), out];
@@ -235,7 +254,7 @@ impl Flux2 {
             let value = self.heads_of(value);
             query = cx.fused_rms_norm("norm_q", &query);
             key = cx.fused_rms_norm("norm_k", &key);
-            let mut out = self.attended([query, key, value], rotary);
+            let (mut out, _names) = self.attended([query, key, value], rotary);
             let gated = swiglu(mlp);
             out = Tensor::cat(&out, &[&gated], -1);
             cx.linear("to_out", &out, width, false)
@@ -247,8 +266,12 @@ impl Flux2 {
         x.view(&[x.size(0), x.size(1), self.heads, self.head_dim])
     }
 
-    /// Positions, and attention of every token to every other.
-    fn attended(&self, [mut query, mut key, value]: [Tensor; 3], rotary: &[Tensor; 2]) -> Tensor {
+    /// Positions, and attention of every token to every other; and the tensors that the processor's names hold to its end.
+    fn attended(
+        &self,
+        [mut query, mut key, value]: [Tensor; 3],
+        rotary: &[Tensor; 2],
+    ) -> (Tensor, [Tensor; 3]) {
         let [cosines, sines] = rotary;
         query = apply_rotary_emb(&query, cosines, sines);
         key = apply_rotary_emb(&key, cosines, sines);
@@ -256,7 +279,8 @@ impl Flux2 {
         let mut out = q.attention(&k, &v, &AttentionMask::None, 0.0);
         out = out.transpose(1, 2);
         out = out.reshape(&[out.size(0), out.size(1), self.width()]);
-        out.to(query.dtype())
+        out = out.to(query.dtype());
+        (out, [query, key, value])
     }
 }
 

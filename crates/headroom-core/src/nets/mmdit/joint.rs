@@ -1,7 +1,9 @@
 //! The block that text and image share, and its attention.
 
 use crate::nets::Cx;
-use crate::nets::diffusion::{feed_forward, modulate, modulated_norm, modulation};
+use crate::nets::diffusion::{
+    apply_rotary_emb, feed_forward, modulate, modulated_norm, modulation, rms_norm,
+};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
 
@@ -18,6 +20,8 @@ pub(crate) struct Joint {
     pub pre_only: bool,
     /// A second attention of the image to itself (SD3.5 medium).
     pub dual: bool,
+    /// Which tokens are no padding, `[B, S]` (Chroma).
+    pub mask: Option<Tensor>,
 }
 
 impl Joint {
@@ -34,6 +38,14 @@ impl Joint {
         emb: &Tensor,
     ) -> [Tensor; 2] {
         let both = || [hidden.clone(), text.clone()];
+        // Chroma's parts are made outside: the image's, then the text's.
+        let halves = match emb.shape().len() {
+            3 => Some([(); 2].map(|()| emb.narrow(1, emb.size(1) / 2))),
+            _ => None,
+        };
+        let [emb, text_emb] = halves
+            .as_ref()
+            .map_or([emb, emb], |[image, text]| [image, text]);
         let parts = ada_norm(cx, "norm1", emb, if self.dual { 9 } else { 6 });
         let [
             shift,
@@ -48,46 +60,61 @@ impl Joint {
             return both();
         };
         let plain = hidden.layer_norm(None, None);
-        let normed = modulate(&plain, scale, shift);
+        let mut normed = modulate(&plain, scale, shift);
         let again = match second {
             [shift, scale, _] => Some(modulate(&plain, scale, shift)),
             _ => None,
         };
         drop(plain);
-        let text_parts = ada_norm(cx, "norm1_context", emb, if self.pre_only { 2 } else { 6 });
-        let normed_text = match &text_parts[..] {
+        let text_parts = ada_norm(
+            cx,
+            "norm1_context",
+            text_emb,
+            if self.pre_only { 2 } else { 6 },
+        );
+        let mut normed_text = match &text_parts[..] {
             [scale, shift] | [shift, scale, ..] => modulated_norm(text, scale, shift),
             _ => return both(),
         };
-        let (mut attended, attended_text) =
+        let (mut attended, mut attended_text) =
             cx.module("attn", |cx| self.attention(cx, &normed, Some(&normed_text)));
+        // FLUX's block keeps what attention returned under a name of its own.
+        let outputs = (attended.clone(), attended_text.clone());
+        let _outputs = self.rotary.is_some().then_some(outputs);
         attended = gate.unsqueeze(1).mul(&attended);
         let mut hidden = hidden.add(&attended);
-        if let (Some(again), [.., gate]) = (again, second) {
-            let (more, _) = cx.module("attn2", |cx| self.attention(cx, &again, None));
-            hidden = gate.unsqueeze(1).pipe(|gate| hidden.add(&gate.mul(&more)));
+        let mut second_attended = None;
+        if let (Some(again), [.., gate]) = (&again, second) {
+            let (mut more, _) = cx.module("attn2", |cx| self.attention(cx, again, None));
+            more = gate.unsqueeze(1).mul(&more);
+            hidden = hidden.add(&more);
+            second_attended = Some(more);
         }
-        let normed = modulated_norm(&hidden, scale_mlp, shift_mlp);
+        normed = hidden.layer_norm(None, None);
+        normed = modulate(&normed, scale_mlp, shift_mlp);
         let mut ff_output = feed_forward(cx, "ff", &normed);
         ff_output = gate_mlp.unsqueeze(1).mul(&ff_output);
         hidden = hidden.add(&ff_output);
-        let ([_, _, gate, shift_mlp, scale_mlp, gate_mlp], Some(mut attended)) =
-            (&text_parts[..], attended_text)
+        let ([_, _, gate, shift_mlp, scale_mlp, gate_mlp], Some(last)) =
+            (&text_parts[..], attended_text.take())
         else {
             return [hidden, text.clone()];
         };
-        attended = gate.unsqueeze(1).mul(&attended);
-        let mut text = text.add(&attended);
-        let normed = modulated_norm(&text, scale_mlp, shift_mlp);
-        let ff_output = feed_forward(cx, "ff_context", &normed);
+        let attended_text = gate.unsqueeze(1).mul(&last);
+        drop(last);
+        let mut text = text.add(&attended_text);
+        normed_text = text.layer_norm(None, None);
+        normed_text = modulate(&normed_text, scale_mlp, shift_mlp);
+        let text_output = feed_forward(cx, "ff_context", &normed_text);
         text = gate_mlp
             .unsqueeze(1)
-            .mul(&ff_output)
-            .pipe(|ff_output| text.add(ff_output));
+            .mul(&text_output)
+            .pipe(|more| text.add(more));
+        drop(second_attended);
         [hidden, text]
     }
 
-    /// `FluxSingleTransformerBlock`: one stream, attention and feed-forward side by side.
+    /// `FluxSingleTransformerBlock`: image and text joined, and cut again.
     pub(crate) fn single(
         &self,
         cx: &Cx,
@@ -95,14 +122,22 @@ impl Joint {
         text: &Tensor,
         emb: &Tensor,
     ) -> [Tensor; 2] {
-        let (words, width) = (text.size(1), self.width());
-        let pixels = hidden.size(1);
+        let (words, pixels) = (text.size(1), hidden.size(1));
         let both = Tensor::cat(text, &[hidden], 1);
+        let out = self.stream(cx, &both, emb);
+        drop(both);
+        let [text, hidden] = [words, pixels].map(|n| out.narrow(1, n));
+        [hidden, text]
+    }
+
+    /// What it does to the one stream: attention and feed-forward side by side.
+    pub(crate) fn stream(&self, cx: &Cx, both: &Tensor, emb: &Tensor) -> Tensor {
+        let width = self.width();
         let parts = ada_norm(cx, "norm", emb, 3);
         let [shift, scale, gate] = &parts[..] else {
-            return [hidden.clone(), text.clone()];
+            return both.clone();
         };
-        let normed = modulated_norm(&both, scale, shift);
+        let normed = modulated_norm(both, scale, shift);
         let ff_output = cx
             .linear("proj_mlp", &normed, 4 * width, true)
             .pipe(Tensor::gelu);
@@ -110,9 +145,7 @@ impl Joint {
         let joined = Tensor::cat(&attended, &[&ff_output], 2);
         let mut out = cx.linear("proj_out", &joined, width, true);
         out = gate.unsqueeze(1).mul(&out);
-        out = both.add(&out);
-        let [text, hidden] = [words, pixels].map(|n| out.narrow(1, n));
-        [hidden, text]
+        both.add(&out)
     }
 
     /// `FluxAttnProcessor`, `JointAttnProcessor2_0`.
@@ -130,7 +163,7 @@ impl Joint {
         };
         let normed = |name, x: Tensor| match (self.norms, &self.rotary) {
             (true, Some(_)) => cx.fused_rms_norm(name, &x),
-            (true, None) => cx.module(name, |cx| rms_norm(cx, &x)),
+            (true, None) => rms_norm(cx, name, &x),
             (false, _) => x,
         };
         let project = |names: [&'static str; 3], x: &Tensor| {
@@ -139,6 +172,8 @@ impl Joint {
         let [mut query, mut key, mut value] = project(["to_q", "to_k", "to_v"], x);
         query = normed("norm_q", query);
         key = normed("norm_k", key);
+        // Names of the text's parts hold them to the end.
+        let mut _parts = None;
         if let Some(text) = text {
             let names = ["add_q_proj", "add_k_proj", "add_v_proj"];
             let [mut text_query, mut text_key, text_value] = project(names, text);
@@ -151,6 +186,7 @@ impl Joint {
             query = join(&query, &text_query);
             key = join(&key, &text_key);
             value = join(&value, &text_value);
+            _parts = Some([text_query, text_key, text_value]);
         }
         if let Some([cosines, sines]) = &self.rotary {
             query = apply_rotary_emb(&query, cosines, sines);
@@ -163,7 +199,13 @@ impl Joint {
                 x.clone()
             }
         });
-        let mut out = q.attention(&k, &v, &AttentionMask::None, 0.0);
+        // Every token that is no padding, by every other.
+        let mask = self.mask.as_ref().map_or(AttentionMask::None, |mask| {
+            let (n, tokens) = (mask.size(0), mask.size(1));
+            let square = [n, 1, tokens, tokens];
+            AttentionMask::Given(mask.constant("mul", &square, DType::Bool))
+        });
+        let mut out = q.attention(&k, &v, &mask, 0.0);
         out = out.transpose(1, 2);
         out = out.reshape(&[out.size(0), out.size(1), width]);
         out = out.to(query.dtype());
@@ -185,18 +227,26 @@ impl Joint {
         } else {
             (out.narrow(1, pixels), out.narrow(1, words))
         };
-        let to_add_out = || (!self.pre_only).then(|| cx.linear("to_add_out", &text, width, true));
+        // The last block of SD3 leaves the text's part as it is, which holds all of the attention's result.
+        let to_add_out = || match self.pre_only {
+            true => text.clone(),
+            false => cx.linear("to_add_out", &text, width, true),
+        };
         if text_first {
             let image = to_out(&image);
-            return (image, to_add_out());
+            return (image, Some(to_add_out()));
         }
         let text = to_add_out();
-        (to_out(&image), text)
+        (to_out(&image), Some(text))
     }
 }
 
-/// `AdaLayerNormZero`: its linear layer makes as many shifts, scales and gates.
-fn ada_norm(cx: &Cx, name: &'static str, emb: &Tensor, parts: u64) -> Vec<Tensor> {
+/// `AdaLayerNormZero`: its linear layer makes as many shifts, scales and gates; Chroma's are given.
+pub(crate) fn ada_norm(cx: &Cx, name: &'static str, emb: &Tensor, parts: u64) -> Vec<Tensor> {
+    if emb.shape().len() == 3 {
+        let flat = [emb.size(0), emb.size(1) * emb.size(2)];
+        return emb.reshape(&flat).chunk(parts, 1);
+    }
     cx.module(name, |cx| modulation(cx, "linear", emb, parts))
 }
 
@@ -207,43 +257,6 @@ pub(crate) fn last_norm(cx: &Cx, x: &Tensor, emb: &Tensor) -> Tensor {
         [scale, shift] => modulated_norm(x, scale, shift),
         _ => x.clone(),
     }
-}
-
-/// `RMSNorm` of diffusers, an operation at a time.
-fn rms_norm(cx: &Cx, x: &Tensor) -> Tensor {
-    let weight = cx.param("weight", [x.size(-1)]).tensor();
-    let squares = x.to(DType::F32).pipe(Tensor::pow);
-    let variance = squares.mean(&[-1]);
-    drop(squares);
-    let mut hidden = variance
-        .add_scalar()
-        .pipe(Tensor::rsqrt)
-        .pipe(|scale| x.mul(scale));
-    if weight.dtype().is_half() {
-        hidden = hidden.to(weight.dtype());
-    }
-    hidden.mul(&weight)
-}
-
-/// `apply_rotary_emb`, which rotates pairs of neighbours.
-pub(crate) fn apply_rotary_emb(x: &Tensor, cosines: &Tensor, sines: &Tensor) -> Tensor {
-    let (b, s, h, d) = (x.size(0), x.size(1), x.size(2), x.size(3));
-    let pairs = x.reshape(&[b, s, h, d / 2, 2]).unbind_along(-1);
-    let [real, imaginary] = &pairs[..] else {
-        return x.clone();
-    };
-    let rotated = imaginary
-        .neg()
-        .pipe(|negative| Tensor::stack(&[negative.clone(), real.clone()], -1));
-    let Some(rotated) = rotated else {
-        return x.clone();
-    };
-    let rotated = rotated.reshape(&[b, s, h, d]);
-    let by_cos = x.to(DType::F32).pipe(|x| x.mul(cosines));
-    let by_sin = rotated.to(DType::F32).pipe(|x| x.mul(sines));
-    let sum = by_cos.add(&by_sin);
-    drop((by_cos, by_sin));
-    sum.to(x.dtype())
 }
 
 impl Cx {

@@ -1,17 +1,26 @@
 //! Diffusion transformers in which text and image attend to each other: FLUX and Stable Diffusion 3
-//! (diffusers/models/transformers/transformer_flux.py, transformer_flux2.py, transformer_sd3.py).
+//! (diffusers/models/transformers/transformer_flux.py, transformer_flux2.py, transformer_sd3.py), Qwen-Image, HunyuanVideo; and
+//! Z-Image, where they are one stream.
 
+mod chroma;
 mod conditioning;
 mod flux;
 mod flux2;
+mod hunyuan;
 mod joint;
+mod qwen_image;
 mod sd3;
+mod z_image;
 
 use super::Build;
 use conditioning::conditioning;
 
 pub(super) const FAMILIES: &[(&str, Build)] = &[
+    ("chroma", chroma::build),
     ("flux", flux::build),
     ("flux2", flux2::build),
+    ("hunyuan_video", hunyuan::build),
+    ("qwen_image", qwen_image::build),
     ("sd3", sd3::build),
+    ("z_image", z_image::build),
 ];

@@ -2,15 +2,15 @@
 
 use super::conditioning;
 use super::joint::{Joint, last_norm};
-use crate::nets::diffusion::{mse_output, unpatchify};
+use crate::nets::diffusion::{Grid, Pixels, flow_matching, unpatchify, weighted_output};
 use crate::nets::{Cx, ModelError, Net, Output, Sizes};
+use crate::tape::Tensor;
 use crate::tape::ops::Conv;
-use crate::tape::{DType, Tensor};
 use headroom_scenario::Data;
 
 #[derive(Clone, Copy, Debug)]
 struct Sd3 {
-    image: u64,
+    pixels: Pixels,
     patch: u64,
     channels: u64,
     layers: u64,
@@ -28,7 +28,7 @@ struct Sd3 {
 
 pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     Ok(Box::new(Sd3 {
-        image: sizes.or("img", 128),
+        pixels: Pixels::still(8, sizes.or("img", 128).saturating_mul(8)),
         patch: sizes.or("patch", 2).max(1),
         channels: sizes.or("channels", 16),
         layers: sizes.need("layers")?,
@@ -48,34 +48,40 @@ impl Net for Sd3 {
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         let n = data.micro_batch;
         let make = |name, shape: &[u64]| cx.tape.empty(name, shape, cx.env.weights);
-        let image = [n, self.channels, self.image, self.image];
+        let Grid { height, width, .. } = self.pixels.latents(data);
         vec![
-            make("hidden_states", &image),
-            make("target", &image),
+            make("latents", &[n, self.channels, height, width]),
             make("encoder_hidden_states", &[n, self.words, self.context]),
             make("pooled_projections", &[n, self.pooled]),
-            make("timestep", &[n]),
         ]
     }
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
-        let [latents, target, text, pooled, timestep] = batch else {
+        let [latents, text, pooled] = batch else {
             return Output::empty(cx);
         };
+        let noised = flow_matching(latents);
+        let timestep = noised.level.mul_scalar();
         let width = self.heads.saturating_mul(self.head_dim);
-        let side = self.image / self.patch;
-        let (n, tokens) = (latents.size(0), side * side);
+        let grid = Grid {
+            frames: 1,
+            height: latents.size(2),
+            width: latents.size(3),
+        };
+        let grid = grid.patches(1, self.patch);
+        let (n, tokens) = (latents.size(0), grid.count());
         let hidden = cx.module("pos_embed", |cx| {
             let grid = self.positions.saturating_mul(self.positions);
-            cx.buffer("pos_embed", [1, grid, width], DType::F32);
+            let dtype = cx.env.weights;
+            cx.buffer("pos_embed", [1, grid, width], dtype);
             let conv = Conv::stride(self.patch);
-            let mut x = cx.conv2d("proj", latents, width, self.patch, conv, true);
+            let mut x = cx.conv2d("proj", &noised.input, width, self.patch, conv, true);
             x = x.reshape(&[n, width, tokens]).transpose(1, 2);
-            let cropped = x.constant("crop", &[1, tokens, width], DType::F32);
+            let cropped = x.constant("crop", &[1, tokens, width], dtype);
             let dtype = x.dtype();
             x.add(&cropped).pipe(|x| x.to(dtype))
         });
-        let emb = conditioning(cx, &[("timestep_embedder", timestep)], pooled, width);
+        let emb = conditioning(cx, &[("timestep_embedder", &timestep)], pooled, width);
         let text = cx.linear("context_embedder", text, width, true);
         let this = *self;
         let passed = emb.clone();
@@ -91,6 +97,7 @@ impl Net for Sd3 {
                     rotary: None,
                     pre_only: i as u64 + 1 == this.layers,
                     dual: (i as u64) < this.dual,
+                    mask: None,
                 };
                 match state {
                     [hidden, text] => joint.block(cx, hidden, text, &passed).to_vec(),
@@ -104,7 +111,7 @@ impl Net for Sd3 {
         hidden = last_norm(cx, &hidden, &emb);
         let (p, c) = (self.patch, self.channels);
         hidden = cx.linear("proj_out", &hidden, p * p * c, true);
-        hidden = unpatchify(&hidden, side, p, c);
-        mse_output(cx, hidden, target)
+        hidden = unpatchify(&hidden, grid, p, c);
+        weighted_output(cx, hidden, &noised)
     }
 }

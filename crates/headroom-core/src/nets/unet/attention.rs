@@ -84,7 +84,7 @@ pub(crate) fn self_attention(cx: &Cx, residual: &Tensor, heads: u64) -> Tensor {
     normed = cx.group_norm("group_norm", &normed, GROUPS);
     // It lives to the end under the name `encoder_hidden_states`.
     normed = normed.transpose(1, 2);
-    processed(cx, [&normed, &normed], heads, true, Some(residual))
+    processed(cx, [&normed, &normed], heads, true, Some(residual), None)
 }
 
 /// `AttnProcessor2_0` for rows.
@@ -95,7 +95,18 @@ pub(crate) fn attention(
     heads: u64,
     bias: bool,
 ) -> Tensor {
-    processed(cx, [hidden, context], heads, bias, None)
+    processed(cx, [hidden, context], heads, bias, None, None)
+}
+
+/// The same with a bias `[B, 1, S]` over the context, a copy of which is made for each head.
+pub(crate) fn masked_attention(
+    cx: &Cx,
+    hidden: &Tensor,
+    context: &Tensor,
+    heads: u64,
+    mask: &Tensor,
+) -> Tensor {
+    processed(cx, [hidden, context], heads, true, None, Some(mask))
 }
 
 /// `AttnProcessor2_0`, whose names hold their tensors until it returns.
@@ -105,7 +116,13 @@ fn processed(
     heads: u64,
     bias: bool,
     residual: Option<&Tensor>,
+    mask: Option<&Tensor>,
 ) -> Tensor {
+    let mask = mask.map_or(AttentionMask::None, |mask| {
+        // `prepare_attention_mask`.
+        let each = [mask.size(0), heads, 1, mask.size(-1)];
+        AttentionMask::Given(mask.constant("repeat_interleave", &each, mask.dtype()))
+    });
     let width = hidden.size(-1);
     let size = width / heads;
     let split = |x: &Tensor| {
@@ -118,7 +135,7 @@ fn processed(
     query = split(&query);
     key = split(&key);
     value = split(&value);
-    let mut hidden = query.attention(&key, &value, &AttentionMask::None, 0.0);
+    let mut hidden = query.attention(&key, &value, &mask, 0.0);
     let (b, s) = (hidden.size(0), hidden.size(2));
     hidden = hidden.transpose(1, 2).reshape(&[b, s, width]);
     hidden = hidden.to(query.dtype());

@@ -76,7 +76,7 @@ impl Stage {
         embedding: &Tensor,
         context: Option<&Tensor>,
         skips: &[Tensor],
-        upsample: bool,
+        upsample: Option<[u64; 2]>,
     ) -> Tensor {
         let mut hidden = hidden.clone();
         for (i, skip) in skips.iter().rev().enumerate() {
@@ -84,10 +84,10 @@ impl Stage {
             hidden = self.resnet(cx, i, &hidden, embedding);
             hidden = self.attend(cx, i, &hidden, context);
         }
-        if upsample {
+        if let Some([height, width]) = upsample {
             hidden = cx.module("upsamplers", |cx| {
                 cx.module("0", |cx| {
-                    let wide = hidden.interpolate(2 * hidden.size(2), 2 * hidden.size(3));
+                    let wide = hidden.interpolate(height, width);
                     cx.conv2d(
                         "conv",
                         &wide,

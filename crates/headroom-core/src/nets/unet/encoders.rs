@@ -5,6 +5,7 @@ use super::attention::self_attention;
 use super::blocks::residual_block;
 use super::layers::GROUPS;
 use crate::nets::clip::{TextModel, Tower};
+use crate::nets::diffusion::Grid;
 use crate::nets::vision::index_name;
 use crate::nets::{Cx, ModelError, Sizes};
 use crate::tape::ops::Conv;
@@ -82,8 +83,8 @@ impl Encoders {
     }
 
     /// Pixels, and the ids of each tower's text.
-    pub(crate) fn batch(&self, cx: &Cx, samples: u64, side: u64, length: u64) -> Vec<Tensor> {
-        let pixels = [samples, 3, 8 * side, 8 * side];
+    pub(crate) fn batch(&self, cx: &Cx, samples: u64, grid: Grid, length: u64) -> Vec<Tensor> {
+        let pixels = [samples, 3, 8 * grid.height, 8 * grid.width];
         let mut all = vec![cx.tape.empty("pixel_values", pixels, DType::F32)];
         for _ in self.texts {
             all.push(cx.tape.empty("input_ids", [samples, length], DType::I64));

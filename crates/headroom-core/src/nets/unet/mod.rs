@@ -9,12 +9,12 @@ mod order;
 mod time;
 mod unconditional;
 
-pub(super) use attention::attention;
+pub(super) use attention::{attention, masked_attention};
 
 use self::attention::Transformer;
 use self::layers::GROUPS;
 use self::order::in_module_order;
-use super::diffusion::mse_output;
+use super::diffusion::{Grid, Pixels, mse_output};
 use super::vision::index_name;
 use super::{Build, Cx, ModelError, Net, Output, Sizes};
 use crate::tape::ops::Conv;
@@ -29,7 +29,7 @@ pub(super) const FAMILIES: &[(&str, Build)] = &[
 
 #[derive(Clone, Debug)]
 struct UNet {
-    image: u64,
+    pixels: Pixels,
     channels: u64,
     context_length: u64,
     context: u64,
@@ -68,7 +68,7 @@ fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
         .map(|(depth, attends)| depth * attends.min(&1))
         .collect();
     Ok(Box::new(UNet {
-        image: sizes.need("img")?,
+        pixels: Pixels::still(8, sizes.need("img")?.saturating_mul(8)),
         channels: sizes.or("channels", 4),
         context_length: sizes.or("ctx_len", 77),
         context: sizes.need("ctx_dim")?,
@@ -90,10 +90,12 @@ impl Net for UNet {
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         let samples = data.micro_batch;
         let weights = cx.env.weights;
-        let shape = [samples, self.channels, self.image, self.image];
+        let grid = self.pixels.latents(data);
+        let Grid { height, width, .. } = grid;
+        let shape = [samples, self.channels, height, width];
         let make = |name, shape: &[u64], dtype| cx.tape.empty(name, shape, dtype);
         let mut all = match &self.encoders {
-            Some(encoders) => encoders.batch(cx, samples, self.image, self.context_length),
+            Some(encoders) => encoders.batch(cx, samples, grid, self.context_length),
             None => {
                 vec![
                     make("sample", &shape, weights),
@@ -205,10 +207,12 @@ impl UNet {
         // The loop's variable holds the skips of the last stage to the end.
         let mut stage_skips = Vec::new();
         for i in 0..stages {
-            let upsample = i + 1 < stages;
             let kept = skips.len().saturating_sub(self.layers as usize + 1);
             let before = std::mem::replace(&mut stage_skips, skips.split_off(kept));
             drop(before);
+            // As large as what it will be joined with: twice as large, but for sides that were odd (`upsample_size`).
+            let upsample = skips.last().filter(|_| i + 1 < stages);
+            let upsample = upsample.map(|skip| [skip.size(2), skip.size(3)]);
             sample = cx.module("up_blocks", |cx| {
                 cx.module(index_name(i), |cx| {
                     let stage = self.stage(stages - 1 - i);

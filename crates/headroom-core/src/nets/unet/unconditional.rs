@@ -5,7 +5,7 @@ use super::blocks::Stage;
 use super::layers::GROUPS;
 use super::order::in_module_order;
 use super::time;
-use crate::nets::diffusion::mse_output;
+use crate::nets::diffusion::{Grid, Pixels, mse_output};
 use crate::nets::vision::index_name;
 use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::tape::ops::Conv;
@@ -14,7 +14,7 @@ use headroom_scenario::Data;
 
 #[derive(Clone, Debug)]
 struct UNet2D {
-    image: u64,
+    pixels: Pixels,
     channels: u64,
     widths: Vec<u64>,
     layers: u64,
@@ -36,7 +36,7 @@ pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
         Err(_) => (0..stages).map(|i| u64::from(i != not)).collect(),
     };
     Ok(Box::new(UNet2D {
-        image: sizes.need("img")?,
+        pixels: Pixels::still(1, sizes.need("img")?),
         channels: sizes.or("channels", 3),
         layers: sizes.or("layers_per_block", 2),
         down: attends("down_attention", 0),
@@ -49,7 +49,8 @@ pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
 
 impl Net for UNet2D {
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
-        let shape = [data.micro_batch, self.channels, self.image, self.image];
+        let Grid { height, width, .. } = self.pixels.latents(data);
+        let shape = [data.micro_batch, self.channels, height, width];
         let image = |name| cx.tape.empty(name, shape, cx.env.weights);
         let (sample, noise) = (image("sample"), image("noise"));
         let timestep = cx.tape.empty("timestep", [data.micro_batch], DType::I64);
@@ -122,7 +123,9 @@ impl UNet2D {
             sample = cx.module("up_blocks", |cx| {
                 cx.module(index_name(i), |cx| {
                     let stage = self.stage(stages - 1 - i, attends(&self.up, i));
-                    stage.up(cx, &sample, &embedding, None, &stage_skips, i + 1 < stages)
+                    let upsample = skips.last().filter(|_| i + 1 < stages);
+                    let upsample = upsample.map(|skip| [skip.size(2), skip.size(3)]);
+                    stage.up(cx, &sample, &embedding, None, &stage_skips, upsample)
                 })
             });
         }

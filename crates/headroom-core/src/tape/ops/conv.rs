@@ -135,10 +135,31 @@ impl Tensor {
     /// Input and weight are saved whatever needs a gradient (derivatives.yaml: `convolution`). Each cuDNN plan claims
     /// the workspace the machine states.
     pub fn convolution(&self, weight: &Tensor, bias: Option<&Tensor>, conv: Conv) -> Tensor {
+        self.planned(weight, bias, |input, weight| Plan::new(input, weight, conv))
+    }
+
+    /// The same with steps as long as the kernel in each dimension, which need not be equal: patches.
+    pub fn patch_convolution(&self, weight: &Tensor, bias: Option<&Tensor>) -> Tensor {
+        self.planned(weight, bias, |input, weight| {
+            let mut shape = input.shape().with(1, weight.size(0));
+            for (i, &kernel) in weight.shape().iter().enumerate().skip(2) {
+                let patches = shape.get(i).map_or(1, |n| n / kernel.max(1));
+                shape = shape.with(i, patches);
+            }
+            Plan::recorded(input, weight, Conv::default(), shape)
+        })
+    }
+
+    fn planned(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        plan: impl FnOnce(&Tensor, &Tensor) -> Plan,
+    ) -> Tensor {
         let bias = bias.map(Tensor::autocast);
         let weight = weight.autocast();
         let input = self.autocast();
-        let plan = Plan::new(&input, &weight, conv);
+        let plan = plan(&input, &weight);
         let mut inputs = vec![&input, &weight];
         inputs.extend(bias.as_ref());
         Tensor::materialize(&inputs);

@@ -1,6 +1,6 @@
 //! Comparisons, and choosing elements by a mask.
 
-use super::super::{DType, Layout, Saved, Tensor, borrowing, grads};
+use super::super::{DType, Layout, Saved, Tensor, borrowing, broadcast, grads};
 
 impl Tensor {
     /// A comparison: a Boolean result, no gradient.
@@ -55,6 +55,31 @@ impl Tensor {
                 let chosen = choose(g, &mask);
                 drop(mask);
                 grads([Some(chosen.conform(meta))])
+            })
+        })
+    }
+
+    /// `torch.where(self, first, second)` between tensors: the mask is saved, and gradients are chosen beside zeros.
+    pub fn choose(&self, first: &Tensor, second: &Tensor) -> Tensor {
+        let both = broadcast(first.shape(), second.shape());
+        let shape = broadcast(&both, self.shape());
+        let [of_first, of_second] = [first.meta(), second.meta()];
+        let out = self.tape().empty("where", shape, first.dtype());
+        out.from_op(&[first, second], |needs| {
+            let needed = [needs.input(0), needs.input(1)];
+            let kept = self.save();
+            borrowing(move |g| {
+                let mask = kept.unpack();
+                let chosen = || {
+                    let zero = g.constant("scalar_tensor", &[0; 0], g.dtype());
+                    let part = g.zip_to(&mask, "where", g.dtype());
+                    drop(zero);
+                    part
+                };
+                let for_first = needed[0].then(|| chosen().conform(of_first));
+                let for_second = needed[1].then(|| chosen().conform(of_second));
+                drop(mask);
+                grads([for_first, for_second])
             })
         })
     }

@@ -38,6 +38,7 @@ impl Tensor {
             x.reshape(&shape)
         };
         let numbers = pairs(self);
+        let meta = numbers.meta();
         let product = numbers.zip(table, "complex_mul").from_op(&[&numbers], |_| {
             let kept = table.save();
             consuming(move |g| {
@@ -45,7 +46,9 @@ impl Tensor {
                 let dense = g.contiguous();
                 drop(g);
                 let conjugate = kept.unpack().pipe(|table| table.map("conj"));
-                grads([Some(dense.zip(&conjugate, "complex_mul"))])
+                let product = dense.zip(&conjugate, "complex_mul");
+                drop((dense, conjugate));
+                grads([Some(product.conform(meta))])
             })
         });
         product.reshape(&whole)

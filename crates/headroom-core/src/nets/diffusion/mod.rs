@@ -1,6 +1,14 @@
 //! Modules of diffusers that its U-Nets and its transformers share (diffusers/models/{embeddings,normalization,attention}.py),
 //! and the loss of their training scripts.
 
+mod latents;
+mod norms;
+mod rotary;
+
+pub(crate) use latents::{Grid, Pixels, flow_matching, weighted_output};
+pub(crate) use norms::{bare_rms_norm, fp32_layer_norm, fp32_modulated, rms_norm};
+pub(crate) use rotary::{apply_rotary_emb, rotate_complex};
+
 use super::{Cx, Output};
 use crate::tape::{DType, Tensor};
 
@@ -48,6 +56,43 @@ pub(crate) fn timestep_embedding(cx: &Cx, name: &'static str, x: &Tensor, width:
     })
 }
 
+/// `AdaLayerNormSingle`: six parts for all blocks, and the embedding of the time step they are made of, to which `more` may add.
+pub(crate) fn ada_norm_single(
+    cx: &Cx,
+    name: &'static str,
+    timestep: &Tensor,
+    width: u64,
+    dtype: DType,
+    more: impl FnOnce(&Cx) -> Option<Tensor>,
+) -> [Tensor; 2] {
+    cx.module(name, |cx| {
+        let embedded = cx.module("emb", |cx| {
+            let waves = sinusoids(timestep, 256).to(dtype);
+            let time = timestep_embedding(cx, "timestep_embedder", &waves, width);
+            match more(cx) {
+                Some(more) => time.add(&more),
+                None => time,
+            }
+        });
+        let parts = embedded
+            .silu()
+            .pipe(|x| cx.linear("linear", x, 6 * width, true));
+        [parts, embedded]
+    })
+}
+
+/// `(1 - mask) * -10000`, a bias over the text's places.
+pub(crate) fn text_bias(mask: &Tensor, dtype: DType) -> Tensor {
+    let bias = mask.to(dtype).add_scalar().mul_scalar();
+    bias.unsqueeze(1)
+}
+
+/// `x * (1 + scale) + shift`.
+pub(crate) fn scaled_and_shifted(x: &Tensor, scale: &Tensor, shift: &Tensor) -> Tensor {
+    let scaled = scale.add_scalar().pipe(|factor| x.mul(factor));
+    scaled.add(shift)
+}
+
 /// The linear layer of `AdaLayerNormZero` and its like: as many shifts, scales and gates.
 pub(crate) fn modulation(cx: &Cx, name: &'static str, emb: &Tensor, parts: u64) -> Vec<Tensor> {
     let width = emb.size(-1);
@@ -67,22 +112,36 @@ pub(crate) fn modulate(x: &Tensor, scale: &Tensor, shift: &Tensor) -> Tensor {
     scaled.add(&shift.unsqueeze(1))
 }
 
-/// `FeedForward` with `gelu-approximate`.
+/// `FeedForward` with `gelu-approximate`, four times as wide inside.
 pub(crate) fn feed_forward(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
+    feed_forward_of(cx, name, x, x.size(-1).saturating_mul(4))
+}
+
+/// The same with a width of its own inside.
+pub(crate) fn feed_forward_of(cx: &Cx, name: &'static str, x: &Tensor, inner: u64) -> Tensor {
     let width = x.size(-1);
     cx.module(name, |cx| {
         cx.module("net", |cx| {
-            let mut x = cx.module("0", |cx| cx.linear("proj", x, 4 * width, true));
+            let mut x = cx.module("0", |cx| cx.linear("proj", x, inner, true));
             x = x.gelu();
             cx.linear("2", &x, width, true)
         })
     })
 }
 
-/// Rows of patches, `[B, side², patch² × channels]`, as an image.
-pub(crate) fn unpatchify(rows: &Tensor, side: u64, patch: u64, channels: u64) -> Tensor {
+/// `PixArtAlphaTextProjection` with its own activation, the tanh form of GELU.
+pub(crate) fn caption_projection(cx: &Cx, name: &'static str, x: &Tensor, width: u64) -> Tensor {
+    cx.module(name, |cx| {
+        let mut x = cx.linear("linear_1", x, width, true);
+        x = x.gelu();
+        cx.linear("linear_2", &x, width, true)
+    })
+}
+
+/// Rows of patches, `[B, rows × columns, patch² × channels]`, as an image.
+pub(crate) fn unpatchify(rows: &Tensor, grid: Grid, patch: u64, channels: u64) -> Tensor {
     let n = rows.size(0);
-    let mut image = rows.reshape(&[n, side, side, patch, patch, channels]);
+    let mut image = rows.reshape(&[n, grid.height, grid.width, patch, patch, channels]);
     image = image.permute(&[0, 5, 1, 3, 2, 4]);
-    image.reshape(&[n, channels, side * patch, side * patch])
+    image.reshape(&[n, channels, grid.height * patch, grid.width * patch])
 }
