@@ -1,6 +1,6 @@
 //! Facts as a draft of a scenario: each mapped to its settings in one place, whatever the program.
 
-use headroom_catalog::{Class, Gpu, Vendor, gpus, model};
+use headroom_catalog::{Class, Gpu, ModelCategory, ModelEntry, Vendor, gpus, model};
 use headroom_scenario::resolve::Origin;
 use headroom_scenario::{Draft, settings};
 
@@ -97,9 +97,7 @@ impl Writer {
             return;
         };
         let entry = facts.network().and_then(model);
-        let diffusion = entry
-            .filter(|entry| entry.category == ModelCategory::Diffusion && entry.graph.is_empty());
-        if let Some(entry) = diffusion {
+        if let Some(entry) = entry.filter(|entry| is_diffusion(entry)) {
             self.set("data.height", height.to_string(), origin);
             self.set("data.width", width.to_string(), origin);
             if entry.size("frames").is_some() {
@@ -248,6 +246,7 @@ impl Writer {
                 Weights::Int8 => "int8",
                 Weights::GptqInt4 => "gptq",
                 Weights::AwqInt4 => "awq",
+                Weights::Fp8 => "fp8",
                 Weights::Fp32 | Weights::Bf16 | Weights::Fp16 => return,
                 other => return self.leave(format!("weights in {other}")),
             };
@@ -285,6 +284,7 @@ impl Writer {
                 {
                     self.set("training.lora.targets", value.join(","), origin);
                 }
+                self.diffusion_targets(facts, origin);
                 if let Fact::Known {
                     value: Trained::AdaptersAnd(modules),
                     origin,
@@ -308,7 +308,37 @@ impl Writer {
         }
     }
 
+    /// Where nothing says which layers of a diffusion network are adapted: all linear layers of its blocks, as trainers with
+    /// files of their own do, or attention's, as diffusers' scripts do.
+    fn diffusion_targets(&mut self, facts: &Facts, origin: &fact::Origin) {
+        const ATTENTION: &str = "to_q,to_k,to_v,to_out.0";
+        const ALL: &str = "to_q,to_k,to_v,to_out.0,add_q_proj,add_k_proj,add_v_proj,to_add_out,net.0.proj,net.2,proj_mlp,\
+                           proj_out,to_qkv_mlp_proj,to_out,linear_in,linear_out,w1,w2,w3";
+        let diffusion = facts.network().and_then(model).is_some_and(is_diffusion);
+        let written = facts
+            .targets
+            .value()
+            .is_some_and(|names| names.iter().all(|name| name != "all-linear"));
+        if !diffusion || written {
+            return;
+        }
+        let own = [
+            "kohya",
+            "musubi",
+            "diffusion-pipe",
+            "onetrainer",
+            "ai-toolkit",
+        ];
+        let names = if own.iter().any(|name| self.tool.starts_with(name)) {
+            ALL
+        } else {
+            ATTENTION
+        };
+        self.set("training.lora.targets", names, origin);
+    }
+
     fn rest(&mut self, facts: &Facts) {
+        self.whole("training.block_swap", &facts.blocks_swapped);
         if let Fact::Known { value, origin } = &facts.optimizer {
             match optimizers::setting(value) {
                 Some(id) => self.set("training.optimizer", id, origin),
@@ -402,6 +432,11 @@ impl Writer {
             self.set("parallel.offload", kind, origin);
         }
     }
+}
+
+/// Whether a network has sizes in pixels.
+fn is_diffusion(entry: &ModelEntry) -> bool {
+    entry.category == ModelCategory::Diffusion && entry.graph.is_empty()
 }
 
 /// The setting for a pair of types. Engines that keep an fp32 copy of what they compute in bf16 are mixed precision.

@@ -257,6 +257,8 @@ choice! {
         Gptq = "gptq", "GPTQ, 4-bit";
         /// The same in AWQ's format; each layer's input is kept.
         Awq = "awq", "AWQ, 4-bit";
+        /// A byte a weight, cast to the computing type for each product.
+        Fp8 = "fp8", "fp8 (e4m3)";
         /// One codebook of 65,536 entries for groups of eight weights: two bits each.
         Aqlm = "aqlm", "AQLM, 2-bit (1x16)";
     }

@@ -143,6 +143,8 @@ pub struct Training {
     /// Each parameter is stepped as soon as its gradient is complete.
     pub optimizer_in_backward: bool,
     pub quantization: Quantization,
+    /// Blocks of a diffusion network whose frozen weights wait in host memory (`blocks_to_swap`).
+    pub block_swap: u64,
     /// Low-rank adapters; absent means every unfrozen weight is trained.
     pub lora: Option<Lora>,
     /// Parameters whose path contains one of these are frozen.
@@ -444,6 +446,7 @@ impl Default for Training {
             memory_budget: 1.0,
             optimizer_in_backward: false,
             quantization: Quantization::default(),
+            block_swap: 0,
             accumulation: 1,
             lora: None,
             freeze: Vec::new(),

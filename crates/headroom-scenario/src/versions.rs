@@ -81,6 +81,7 @@ const VERSIONS: &[&[(&str, &str)]] = &[&[
     ("act_budget", "1"),
     ("optim_in_backward", "off"),
     ("quant", "none"),
+    ("swap", "0"),
     ("accum", "1"),
     ("lora", "off"),
     ("lora_method", "lora"),

@@ -13,6 +13,7 @@ mod amp_bf16;
 mod amp_fp16;
 mod average_on_host;
 mod bf16_base;
+mod block_swap;
 mod bucket_lengths;
 mod bucket_view;
 mod cached_encoder;
@@ -125,12 +126,13 @@ pub enum Group {
     Zeroing,
     Buckets,
     Evaluation,
+    Swapping,
     Allocator,
 }
 
 impl Group {
     /// In the order of application: first what is trained, last the optimizer and the allocator.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Length,
         Self::Size,
         Self::Padding,
@@ -156,6 +158,7 @@ impl Group {
         Self::Zeroing,
         Self::Buckets,
         Self::Evaluation,
+        Self::Swapping,
         Self::Allocator,
     ];
 
@@ -240,6 +243,7 @@ pub const MOVES: &[Move] = &[
     average_on_host::MOVE,
     paged_adamw::MOVE,
     checkpointing::OFFLOAD,
+    block_swap::MOVE,
     offload_optimizer::MOVE,
     vllm_sleep::MOVE,
     vllm_share::MOVE,

@@ -43,6 +43,7 @@ pub(super) struct Sizes {
     pub(super) saved: Bytes,
     pub(super) states: Bytes,
     pub(super) host_states: Bytes,
+    host_weights: Bytes,
     /// Per rank, pinned by the offload.
     pinned_states: Bytes,
 }
@@ -74,6 +75,7 @@ pub(crate) fn host_and_disk(
             .map_or(Bytes::ZERO, |end| states(&run.trace, end))
             * u64::from(World::of_case(&Case::of(scenario)).shards().max(1)),
         host_states: Bytes::new(run.host_states),
+        host_weights: Bytes::new(run.host_weights),
         pinned_states: Bytes::new(run.pinned),
     };
     let disk = Disk::of(&sizes, scenario);
@@ -159,6 +161,7 @@ fn host(sizes: &Sizes, checkpoint: Bytes, trainable: u64, scenario: &Scenario) -
         };
         add(HostUse::OptimizerStates, states);
     }
+    add(HostUse::SwappedBlocks, [sizes.host_weights; 3]);
     add(HostUse::Activations, [sizes.offloaded; 3]);
     if scenario.training.ema && scenario.training.ema_on_host {
         add(HostUse::Average, [sizes.weights; 3]);

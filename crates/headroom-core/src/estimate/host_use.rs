@@ -18,6 +18,8 @@ pub enum HostUse {
     OptimizerStates,
     /// Activations that `save_on_cpu` moves to the host.
     Activations,
+    /// Frozen weights of blocks that change places with others on the GPU.
+    SwappedBlocks,
     /// A moving average of the weights that is kept on the host.
     Average,
     /// The checkpoint that is read when the run is resumed.
@@ -51,6 +53,11 @@ impl HostUse {
                 "offloaded tensors in page-locked memory, every block rounded up to a power of two",
                 "deepspeed runtime/zero/stage_1_and_2.py and stage3.py; torch/distributed/fsdp/_fully_shard/_fsdp_param.py; \
                  PowerOf2Ceil in ATen/core/CachingHostAllocator.h",
+            ),
+            Self::SwappedBlocks => (
+                "swapped blocks",
+                "frozen weights of the blocks that wait for their turn on the GPU",
+                "musubi_tuner/modules/custom_offloading_utils.py of kohya-ss/musubi-tuner",
             ),
             Self::OptimizerStates => (
                 "optimizer states",

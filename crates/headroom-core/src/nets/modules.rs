@@ -21,6 +21,7 @@ impl Cx {
                     Quantization::Hqq => cx.linear_hqq(x, out, bias),
                     Quantization::Gptq | Quantization::Awq => cx.linear_gptq(x, out, bias),
                     Quantization::Aqlm => cx.linear_aqlm(x, out, bias),
+                    Quantization::Fp8 => cx.linear_fp8(x, out, bias),
                     Quantization::None | Quantization::Nf4 | Quantization::Nf4Double => {
                         let y = cx.linear_4bit(x, out, bias, cx.compute_type());
                         y.cloned()
@@ -29,9 +30,9 @@ impl Cx {
                 let y = cx.post_linear(y);
                 return adapted(cx, name, x, y);
             }
-            let weight = cx.param("weight", [out, x.size(-1)]);
+            let weight = cx.linear_weight(out, x.size(-1));
             let bias = bias.then(|| cx.param("bias", [out]).tensor());
-            let y = cx.product(name, x, &weight.tensor(), bias.as_ref());
+            let y = cx.product(name, x, &weight, bias.as_ref());
             let y = cx.post_linear(y);
             adapted(cx, name, x, y)
         })
@@ -122,6 +123,27 @@ impl Cx {
             };
             adapted(cx, name, x, x.linear(&weight, None))
         })
+    }
+
+    /// The weight of a linear layer: without memory here where it waits on the host.
+    fn linear_weight(&self, out: u64, inputs: u64) -> Tensor {
+        if self.is_on_host() {
+            return self.waiting("weight", [out, inputs], self.env.weights);
+        }
+        self.param("weight", [out, inputs]).tensor()
+    }
+
+    /// A byte for each weight (`float8_e4m3fn`), cast to the type it computes in for each product: `--fp8_base` of kohya's and
+    /// musubi's scripts, `enable_layerwise_casting` of diffusers. Autograd saves the cast weight.
+    fn linear_fp8(&self, x: &Tensor, out: u64, bias: bool) -> Tensor {
+        let inputs = x.size(-1);
+        let count = out.saturating_mul(inputs);
+        let compute = self.compute_type();
+        self.packed("weight", count, count);
+        let bias = bias.then(|| self.param("bias", [out]).tensor());
+        let weight = x.constant("to", &[out, inputs], compute);
+        let y = x.to(compute).pipe(|x| x.linear(&weight, bias.as_ref()));
+        y.to(x.dtype())
     }
 
     /// `Linear8bitLt` of bitsandbytes: a byte for each weight and an fp32 scale for each output.

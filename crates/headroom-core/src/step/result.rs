@@ -13,6 +13,8 @@ pub struct Run {
     pub trainable: u64,
     /// Bytes of the optimizer's states and of what else it keeps in the host's memory.
     pub host_states: u64,
+    /// Frozen weights of blocks that wait on the host.
+    pub host_weights: u64,
     /// Bytes of the host's memory that a wrapper keeps on each rank in pages that stay in place.
     pub pinned: u64,
     /// Bytes of the weights, and of those that are trained.

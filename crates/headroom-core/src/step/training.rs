@@ -342,6 +342,9 @@ impl TrainingLoop<'_> {
             parameters: nets::count(model.parameters()),
             trainable: nets::count(model.trainable()),
             host_states: optimizer::on_host(self.training.optimizer, &self.trainable),
+            host_weights: (cx.env.shared.waiting.borrow().iter())
+                .map(|(param, bytes)| bytes.saturating_mul(param.copies()))
+                .sum(),
             pinned: cx.env.wrapper.pinned(),
             bytes: nets::bytes(model.parameters()),
             trainable_bytes: nets::bytes(model.trainable()),

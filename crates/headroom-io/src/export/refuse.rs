@@ -309,6 +309,7 @@ pub(super) fn quantized(scenario: &Scenario) -> Option<Problem> {
             | Quantization::Gptq
             | Quantization::Awq
             | Quantization::Aqlm
+            | Quantization::Fp8
     ) {
         let expected = "none, nf4 or nf4-double for this target";
         let problem = Problem::new(

@@ -310,7 +310,8 @@ pub(super) fn four_bits(scenario: &Scenario) -> Option<bool> {
         | Quantization::Hqq
         | Quantization::Gptq
         | Quantization::Awq
-        | Quantization::Aqlm => None,
+        | Quantization::Aqlm
+        | Quantization::Fp8 => None,
         Quantization::Nf4 => Some(false),
         Quantization::Nf4Double => Some(true),
     }

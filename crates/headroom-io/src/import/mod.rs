@@ -190,6 +190,10 @@ const READERS: &[Reader] = &[
         config::timm::recognises,
         Scope::WholeRun(config::timm::read),
     ),
+    (
+        config::diffusers::recognises,
+        Scope::WholeRun(config::diffusers::read),
+    ),
     (torchtune::recognises, Scope::WholeRun(torchtune::read)),
     (torchtitan::recognises, Scope::WholeRun(torchtitan::read)),
     (verl::recognises, Scope::WholeRun(verl::read)),

@@ -452,6 +452,12 @@ fn adapters(case: &Case, problems: &mut Problems) {
             "none (or training.lora on): quantized weights cannot be trained",
         );
     }
+    if training.block_swap > 0 && training.lora.is_none() {
+        problems.refuse(
+            "training.block_swap",
+            "0 (or training.lora on): the weights of swapped blocks are not trained",
+        );
+    }
     if let Some(lora) = &training.lora {
         if lora.targets.is_empty() {
             problems.refuse("training.lora.targets", "at least one layer's name");

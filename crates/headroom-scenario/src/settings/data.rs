@@ -21,6 +21,13 @@ pub(super) fn applies(field: &str, scenario: &Scenario) -> bool {
     }
 }
 
+/// Whether the model is a diffusion transformer, whose blocks trainers can swap.
+pub(super) fn swaps_blocks(scenario: &Scenario) -> bool {
+    let swapped = headroom_catalog::model(&scenario.model.id)
+        .is_some_and(|entry| !matches!(entry.arch, "unet" | "unet2d"));
+    swapped && applies("height", scenario)
+}
+
 pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         path: "data.micro_batch",

@@ -114,7 +114,9 @@ impl Setting {
         };
         let in_task = self.path.strip_prefix("task.");
         let in_data = self.path.strip_prefix("data.");
-        in_task.is_none_or(|field| task::applies(field, scenario))
+        let swaps = self.path != "training.block_swap" || data::swaps_blocks(scenario);
+        swaps
+            && in_task.is_none_or(|field| task::applies(field, scenario))
             && in_data.is_none_or(|field| data::applies(field, scenario))
             && self.parent.and_then(find).is_none_or(on)
     }

@@ -208,6 +208,20 @@ pub(super) const SETTINGS: &[Setting] = &[
         parent: None,
     },
     Setting {
+        path: "training.block_swap",
+        key: "swap",
+        label: "Swapped blocks",
+        unit: "blocks",
+        value_type: ValueType::Whole {
+            low: 0,
+            high: 1_000,
+        },
+        help: "Blocks of a diffusion network whose frozen weights wait in host memory and change places with those that have run (blocks_to_swap of musubi-tuner, diffusion-pipe and kohya's scripts). FLUX and HunyuanVideo swap half as many double blocks and twice as many single ones.",
+        memory: "The GPU holds the linear layers of the other blocks only; the host holds those that wait, and each step copies them both ways.",
+        access: whole!(training.block_swap),
+        parent: None,
+    },
+    Setting {
         path: "training.accumulation",
         key: "accum",
         label: "Gradient accumulation",

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::Record;
-use headroom_catalog::ModelEntry;
+use headroom_catalog::{ModelCategory, ModelEntry};
 use headroom_scenario::Scenario;
 
 #[derive(Deserialize)]
@@ -12,6 +12,16 @@ struct Sizes {
     frames: u64,
     height: u64,
     width: u64,
+    text_tokens: Option<u64>,
+    /// Pictures beside the one that is made; several if they are listed.
+    reference_images: Option<References>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum References {
+    Count(u64),
+    Listed(Vec<serde_json::Value>),
 }
 
 pub(super) fn set(
@@ -20,18 +30,33 @@ pub(super) fn set(
     scenario: &mut Scenario,
 ) -> Result<(), String> {
     let sizes: Sizes = record.sizes()?;
-    let Sizes {
-        frames,
-        height,
-        width,
-        ..
-    } = sizes;
-    if frames != 1 || height != width || entry.size("img").is_none() {
-        return Err(format!(
-            "no setting says {frames} frames of {height} × {width}"
-        ));
+    if entry.category != ModelCategory::Diffusion || !entry.graph.is_empty() {
+        return Err(format!("`{}` has no sizes in pixels", entry.id));
     }
-    scenario.data.micro_batch = sizes.batch;
-    scenario.model.dims.insert("img".into(), height);
+    if sizes.frames != 1 && entry.size("frames").is_none() {
+        return Err(format!("`{}` has no frames", entry.id));
+    }
+    let data = &mut scenario.data;
+    data.micro_batch = sizes.batch;
+    data.height = sizes.height;
+    data.width = sizes.width;
+    if entry.size("frames").is_some() {
+        data.frames = sizes.frames;
+    }
+    let dims = &mut scenario.model.dims;
+    let mut option = |name: &str, value: Option<u64>| {
+        if let Some(value) = value
+            && entry.size(name).is_some_and(|own| own != value)
+        {
+            dims.insert(name.into(), value);
+        }
+    };
+    option("ctx_len", sizes.text_tokens);
+    let references = sizes.reference_images.map(|references| match references {
+        References::Count(count) => count,
+        References::Listed(all) => all.len() as u64,
+    });
+    option("references", references);
+    option("masked", Some(u64::from(record.masked)));
     Ok(())
 }

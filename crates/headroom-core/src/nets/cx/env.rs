@@ -45,6 +45,8 @@ pub struct Shared {
     pub divides_experts: Cell<bool>,
     /// The most outputs and inputs of any adapted layer, for adapters that share matrices among layers.
     pub widest: Cell<[u64; 2]>,
+    /// Bytes of frozen weights that wait on the host, where their blocks change places with others.
+    pub waiting: RefCell<Vec<(Rc<Param>, u64)>>,
     /// The parameters and buffers of each module, by its scope.
     pub(super) params: RefCell<Vec<Named>>,
     /// Modules whose own weight was replaced by another's.

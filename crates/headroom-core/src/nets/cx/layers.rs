@@ -24,8 +24,8 @@ impl Cx {
         let within_budget = |_: &u64| !self.tape.is_over_budget();
         let (range, state) = self.enter_layers(count, false, state);
         let state = range.take_while(within_budget).fold(state, |state, i| {
-            let (layer, i) = (layer.clone(), i as usize);
-            self.layer(name, i, state, move |cx, state| layer(cx, state, i))
+            let (layer, cx, i) = (layer.clone(), self.of_block(i, count), i as usize);
+            cx.layer(name, i, state, move |cx, state| layer(cx, state, i))
         });
         self.leave_layers(state)
     }
@@ -40,7 +40,8 @@ impl Cx {
     ) -> Vec<Tensor> {
         let layer: Rc<Layer> = Rc::new(layer);
         self.periodic(count, 1, state, &|state, i| {
-            self.shared_layer(name, i, state, layer.clone())
+            let cx = self.of_block(i as u64, count);
+            cx.shared_layer(name, i, state, layer.clone())
         })
     }
 
@@ -71,7 +72,15 @@ impl Cx {
                 .take_while(within_budget)
                 .fold(state, |state, i| layer(state, (start + i) as usize))
         };
-        self.leave_layers(self.folded_run(count, period.max(1), state, &run))
+        // Blocks whose weights wait on the host are unlike the others, and equal among themselves.
+        let waiting = self.swapped.min(count.saturating_sub(1));
+        let here = count - waiting;
+        let state = self.folded_run(here, period.max(1), state, &run);
+        if waiting == 0 {
+            return self.leave_layers(state);
+        }
+        let rest = |state, from, to| run(state, here + from, here + to);
+        self.leave_layers(self.folded_run(waiting, period.max(1), state, &rest))
     }
 
     /// Runs `count` layers, the equal periods of them once for all.

@@ -32,6 +32,10 @@ pub struct Cx {
     frozen: bool,
     /// It checkpoints in evaluation mode too.
     in_any_mode: bool,
+    /// The last blocks of a list, whose frozen weights wait on the host.
+    swapped: u64,
+    /// The module is in such a block.
+    on_host: bool,
 }
 
 impl Cx {
@@ -44,6 +48,8 @@ impl Cx {
             scope,
             frozen: false,
             in_any_mode: false,
+            swapped: 0,
+            on_host: false,
         }
     }
 
@@ -213,6 +219,30 @@ impl Cx {
             in_any_mode: true,
             ..self.clone()
         }
+    }
+
+    /// This module, of whose lists the last blocks' frozen weights wait on the host.
+    pub fn swapping(&self, blocks: u64) -> Self {
+        Self {
+            swapped: blocks,
+            ..self.clone()
+        }
+    }
+
+    /// This module for the block at this index of a list of so many.
+    pub fn of_block(&self, index: u64, count: u64) -> Self {
+        // One block at least is here, for the others to take its place.
+        let waits = index > 0 && index.saturating_add(self.swapped) >= count;
+        Self {
+            on_host: self.on_host || waits,
+            swapped: 0,
+            ..self.clone()
+        }
+    }
+
+    /// Whether frozen weights made here wait on the host.
+    pub(in crate::nets) fn is_on_host(&self) -> bool {
+        self.on_host && self.env.training.lora.is_some()
     }
 
     fn inside<T>(

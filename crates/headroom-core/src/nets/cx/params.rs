@@ -33,13 +33,39 @@ impl Cx {
         }
         let outer = self.tape.enter(self.scope);
         let layout = Layout::contiguous([bytes]);
+        let here = if self.is_on_host() { 0 } else { bytes };
         let param = self
             .tape
-            .packed_param(name, layout, DType::U8, bytes, count, false);
+            .packed_param(name, layout, DType::U8, here, count, false);
+        self.waits(&param, bytes - here);
         self.tape.enter(outer);
         let data = param.data.clone();
         self.keep(name, param);
         data
+    }
+
+    /// A frozen parameter that waits on the host: it has a shape here and no memory.
+    pub fn waiting(&self, name: &'static str, shape: impl Into<Dims>, dtype: DType) -> Tensor {
+        if let Some(found) = self.made(name) {
+            return found.data.clone();
+        }
+        let outer = self.tape.enter(self.scope);
+        let layout = Layout::contiguous(shape);
+        let count = layout.numel();
+        let param = self.tape.packed_param(name, layout, dtype, 0, count, false);
+        self.waits(&param, count.saturating_mul(dtype.bytes()));
+        self.tape.enter(outer);
+        let data = param.data.clone();
+        self.keep(name, param);
+        data
+    }
+
+    /// Notes that so many bytes of a parameter are on the host.
+    fn waits(&self, param: &Rc<Param>, bytes: u64) {
+        if bytes > 0 {
+            let mut waiting = self.env.shared.waiting.borrow_mut();
+            waiting.push((param.clone(), bytes));
+        }
     }
 
     /// A parameter of this module, made at its first use.

@@ -4,6 +4,8 @@
 mod latents;
 mod norms;
 mod rotary;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use latents::{Grid, Pixels, flow_matching, weighted_output};
 pub(crate) use norms::{bare_rms_norm, fp32_layer_norm, fp32_modulated, rms_norm};
@@ -11,6 +13,22 @@ pub(crate) use rotary::{apply_rotary_emb, rotate_complex};
 
 use super::{Cx, Output};
 use crate::tape::{DType, Tensor};
+
+/// Where a network's one list of blocks runs: checkpointed in any mode, and with as many blocks swapped as the run wants.
+pub(crate) fn blocks(cx: &Cx) -> Cx {
+    let swapped = cx.env.training.block_swap;
+    cx.checkpointing_in_any_mode().swapping(swapped)
+}
+
+/// The same for double blocks and single ones, of which trainers swap half as many and twice as many
+/// (`flux_models.py` of kohya-ss/sd-scripts, `hunyuan_model/models.py` of musubi-tuner with one more of the single ones).
+pub(crate) fn double_and_single_blocks(cx: &Cx, more: u64) -> [Cx; 2] {
+    let swapped = cx.env.training.block_swap;
+    let double = swapped / 2;
+    let single = 2 * (swapped - double);
+    let single = if swapped == 0 { 0 } else { single + more };
+    [double, single].map(|blocks| cx.checkpointing_in_any_mode().swapping(blocks))
+}
 
 /// The mean squared error in fp32, with the prediction as what the model returns.
 pub(crate) fn mse_output(cx: &Cx, predicted: Tensor, target: &Tensor) -> Output {

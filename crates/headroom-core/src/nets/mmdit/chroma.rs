@@ -3,7 +3,8 @@
 
 use super::joint::Joint;
 use crate::nets::diffusion::{
-    Pixels, flow_matching, mse_output, scaled_and_shifted, sinusoids, timestep_embedding,
+    Pixels, double_and_single_blocks, flow_matching, mse_output, scaled_and_shifted, sinusoids,
+    timestep_embedding,
 };
 use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::tape::{DType, Tensor};
@@ -87,15 +88,16 @@ impl Net for Chroma {
             dual: false,
             mask: mask.first().cloned(),
         };
-        let outer = cx.checkpointing_in_any_mode();
-        let state = outer.periodic_layers(self.layers, 1, vec![hidden, text], |state, i| {
+        let [outer, single] = double_and_single_blocks(cx, 0);
+        let layers = self.layers;
+        let state = outer.periodic_layers(layers, 1, vec![hidden, text], |state, i| {
             // Six parts for the image and six for the text, outside what is checkpointed.
             let own = {
                 let parts = [(); 2].map(|()| pooled.narrow(1, 6));
                 Tensor::cat(&parts[0], &[&parts[1]], 1)
             };
             let joint = joint.clone();
-            outer.layer(
+            outer.of_block(i as u64, layers).layer(
                 "transformer_blocks",
                 i,
                 state,
@@ -116,12 +118,16 @@ impl Net for Chroma {
             mask: joint.mask.filter(|_| !checkpoints),
             ..joint
         };
-        let state = outer.periodic_layers(self.single_layers, 1, vec![both], |state, i| {
+        let layers = self.single_layers;
+        let state = single.periodic_layers(layers, 1, vec![both], |state, i| {
             let own = pooled.narrow(1, 3);
             let joint = joint.clone();
-            outer.layer("single_transformer_blocks", i, state, move |cx, state| {
-                state.iter().map(|x| joint.stream(cx, x, &own)).collect()
-            })
+            single.of_block(i as u64, layers).layer(
+                "single_transformer_blocks",
+                i,
+                state,
+                move |cx, state| state.iter().map(|x| joint.stream(cx, x, &own)).collect(),
+            )
         });
         let Some(both) = state.into_iter().next() else {
             return Output::empty(cx);

@@ -2,7 +2,7 @@
 
 use super::conditioning;
 use super::joint::{Joint, last_norm};
-use crate::nets::diffusion::{Pixels, flow_matching, mse_output};
+use crate::nets::diffusion::{Pixels, double_and_single_blocks, flow_matching, mse_output};
 use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::tape::{DType, Tensor};
 use headroom_scenario::Data;
@@ -99,12 +99,17 @@ impl Net for Flux {
             mask: None,
         };
         let mut state = vec![hidden, text];
-        for (name, count, single) in [
-            ("transformer_blocks", self.layers, false),
-            ("single_transformer_blocks", self.single_layers, true),
+        let [double, single] = double_and_single_blocks(cx, 0);
+        for (outer, name, count, single) in [
+            (double, "transformer_blocks", self.layers, false),
+            (
+                single,
+                "single_transformer_blocks",
+                self.single_layers,
+                true,
+            ),
         ] {
             let (joint, emb) = (joint.clone(), emb.clone());
-            let outer = cx.checkpointing_in_any_mode();
             state = outer.equal_layers(name, count, state, move |cx, state| match state {
                 [hidden, text] if single => joint.single(cx, hidden, text, &emb).to_vec(),
                 [hidden, text] => joint.block(cx, hidden, text, &emb).to_vec(),

@@ -2,8 +2,8 @@
 //! that all blocks of a kind share.
 
 use crate::nets::diffusion::{
-    Pixels, apply_rotary_emb, flow_matching, modulated_norm, mse_output, scaled_and_shifted,
-    sinusoids,
+    Pixels, apply_rotary_emb, double_and_single_blocks, flow_matching, modulated_norm, mse_output,
+    scaled_and_shifted, sinusoids,
 };
 use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::tape::ops::AttentionMask;
@@ -85,7 +85,8 @@ impl Net for Flux2 {
         let rows = [1, text_ids.size(0) + image_ids.size(0), 1, self.head_dim];
         let rotary = [(); 2].map(|()| image_ids.constant("rope", &rows, DType::F32));
         let (this, places) = (*self, rotary.clone());
-        let state = cx.checkpointing_in_any_mode().equal_layers(
+        let [double, single] = double_and_single_blocks(cx, 0);
+        let state = double.equal_layers(
             "transformer_blocks",
             self.layers,
             vec![hidden, text],
@@ -102,7 +103,7 @@ impl Net for Flux2 {
         let both = Tensor::cat(&words, &[&image], 1);
         drop((image, words));
         let this = *self;
-        let state = cx.checkpointing_in_any_mode().equal_layers(
+        let state = single.equal_layers(
             "single_transformer_blocks",
             self.single_layers,
             vec![both],

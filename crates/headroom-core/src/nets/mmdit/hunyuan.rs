@@ -3,8 +3,8 @@
 
 use super::joint::{ada_norm, last_norm};
 use crate::nets::diffusion::{
-    Grid, Pixels, apply_rotary_emb, feed_forward, flow_matching, modulate, modulated_norm,
-    mse_output, rms_norm, sinusoids, timestep_embedding,
+    Grid, Pixels, apply_rotary_emb, double_and_single_blocks, feed_forward, flow_matching,
+    modulate, modulated_norm, mse_output, rms_norm, sinusoids, timestep_embedding,
 };
 use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::tape::ops::AttentionMask;
@@ -135,12 +135,17 @@ impl Hunyuan {
             rotary,
         };
         let mut state = vec![hidden, text];
-        for (name, count, single) in [
-            ("transformer_blocks", self.layers, false),
-            ("single_transformer_blocks", self.single_layers, true),
+        let [double, single] = double_and_single_blocks(cx, 1);
+        for (outer, name, count, single) in [
+            (double, "transformer_blocks", self.layers, false),
+            (
+                single,
+                "single_transformer_blocks",
+                self.single_layers,
+                true,
+            ),
         ] {
             let (this, shared) = (*self, shared.clone());
-            let outer = cx.checkpointing_in_any_mode();
             state = outer.equal_layers(name, count, state, move |cx, state| match state {
                 [hidden, text] if single => this.single(cx, hidden, text, &shared).to_vec(),
                 [hidden, text] => this.block(cx, hidden, text, &shared).to_vec(),

@@ -3,7 +3,7 @@
 
 use super::joint::last_norm;
 use crate::nets::diffusion::{
-    Pixels, feed_forward, flow_matching, mse_output, rms_norm, rotate_complex, sinusoids,
+    Pixels, blocks, feed_forward, flow_matching, mse_output, rms_norm, rotate_complex, sinusoids,
     timestep_embedding,
 };
 use crate::nets::{Cx, ModelError, Net, Output, Sizes};
@@ -126,7 +126,7 @@ impl QwenImage {
             index,
         };
         let this = *self;
-        let state = cx.checkpointing_in_any_mode().equal_layers(
+        let state = blocks(cx).equal_layers(
             "transformer_blocks",
             self.layers,
             vec![hidden, text],

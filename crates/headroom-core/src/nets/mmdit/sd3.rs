@@ -2,7 +2,7 @@
 
 use super::conditioning;
 use super::joint::{Joint, last_norm};
-use crate::nets::diffusion::{Grid, Pixels, flow_matching, unpatchify, weighted_output};
+use crate::nets::diffusion::{Grid, Pixels, blocks, flow_matching, unpatchify, weighted_output};
 use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::tape::Tensor;
 use crate::tape::ops::Conv;
@@ -85,7 +85,7 @@ impl Net for Sd3 {
         let text = cx.linear("context_embedder", text, width, true);
         let this = *self;
         let passed = emb.clone();
-        let state = cx.checkpointing_in_any_mode().layers(
+        let state = blocks(cx).layers(
             "transformer_blocks",
             self.layers,
             vec![hidden, text],

@@ -1,6 +1,8 @@
 //! Z-Image (diffusers/models/transformers/transformer_z_image.py): one stream of image and text, each refined by itself first.
 
-use crate::nets::diffusion::{Grid, Pixels, flow_matching, mse_output, rms_norm, rotate_complex};
+use crate::nets::diffusion::{
+    Grid, Pixels, blocks, flow_matching, mse_output, rms_norm, rotate_complex,
+};
 use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
@@ -149,7 +151,7 @@ impl ZImage {
         let places = [all_pixels + all_words, 1, self.head_dim / 2, 2];
         let all_freqs = freqs.constant("pad_sequence", &places, DType::F32);
         let passed = temb.clone();
-        let mut unified = outer.equal_stack("layers", self.layers, unified, move |cx, x| {
+        let mut unified = blocks(cx).equal_stack("layers", self.layers, unified, move |cx, x| {
             this.block(cx, x, &all_freqs, Some(&passed))
         });
         unified = cx.module("all_final_layer", |cx| {

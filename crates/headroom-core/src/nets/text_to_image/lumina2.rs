@@ -1,7 +1,7 @@
 //! Lumina-Image 2.0: text and image are refined by themselves, then one stream.
 
 use crate::nets::diffusion::{
-    Grid, Pixels, flow_matching, mse_output, rms_norm, rotate_complex, sinusoids,
+    Grid, Pixels, blocks, flow_matching, mse_output, rms_norm, rotate_complex, sinusoids,
     timestep_embedding,
 };
 use crate::nets::{Cx, ModelError, Net, Output, Sizes};
@@ -126,12 +126,9 @@ impl Lumina2 {
             })
         };
         let (this, passed) = (*self, temb.clone());
-        hidden = cx.checkpointing_in_any_mode().equal_stack(
-            "layers",
-            self.layers,
-            hidden,
-            move |cx, x| this.block(cx, x, &all, Some(&passed), None),
-        );
+        hidden = blocks(cx).equal_stack("layers", self.layers, hidden, move |cx, x| {
+            this.block(cx, x, &all, Some(&passed), None)
+        });
         let channels = self.channels;
         hidden = cx.module("norm_out", |cx| {
             let scale = temb.silu().pipe(|x| cx.linear("linear_1", x, width, true));

@@ -1,7 +1,7 @@
 //! PixArt-alpha and -Sigma.
 
 use crate::nets::diffusion::{
-    Grid, Pixels, ada_norm_single, caption_projection, feed_forward, mse_output,
+    Grid, Pixels, ada_norm_single, blocks, caption_projection, feed_forward, mse_output,
     scaled_and_shifted, sinusoids, text_bias, timestep_embedding, unpatchify,
 };
 use crate::nets::unet::{attention, masked_attention};
@@ -113,7 +113,7 @@ impl PixArt {
         });
         let context = caption_projection(cx, "caption_projection", text, width);
         let this = *self;
-        hidden = cx.checkpointing_in_any_mode().equal_stack(
+        hidden = blocks(cx).equal_stack(
             "transformer_blocks",
             self.layers,
             hidden,

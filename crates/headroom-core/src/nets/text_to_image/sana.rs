@@ -1,7 +1,7 @@
 //! Sana: linear attention, and feed-forward parts that are convolutions.
 
 use crate::nets::diffusion::{
-    Grid, Pixels, ada_norm_single, caption_projection, flow_matching, mse_output, rms_norm,
+    Grid, Pixels, ada_norm_single, blocks, caption_projection, flow_matching, mse_output, rms_norm,
     scaled_and_shifted, text_bias, unpatchify,
 };
 use crate::nets::unet::masked_attention;
@@ -87,7 +87,7 @@ impl Sana {
         let mut context = caption_projection(cx, "caption_projection", text, width);
         context = rms_norm(cx, "caption_norm", &context);
         let this = *self;
-        hidden = cx.checkpointing_in_any_mode().equal_stack(
+        hidden = blocks(cx).equal_stack(
             "transformer_blocks",
             self.layers,
             hidden,

@@ -1,7 +1,7 @@
 //! CogVideoX: text and patches in one attention, each with shifts, scales and gates of its own.
 
 use crate::nets::diffusion::{
-    Grid, Pixels, apply_rotary_emb, feed_forward, sinusoids, timestep_embedding,
+    Grid, Pixels, apply_rotary_emb, blocks, feed_forward, sinusoids, timestep_embedding,
 };
 use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::tape::ops::{AttentionMask, Conv};
@@ -142,7 +142,7 @@ impl CogVideoX {
         let (context, hidden) = (joined.narrow(1, words), joined.narrow(1, tokens));
         drop(joined);
         let (this, passed) = (*self, emb.clone());
-        let state = cx.checkpointing_in_any_mode().equal_layers(
+        let state = blocks(cx).equal_layers(
             "transformer_blocks",
             self.layers,
             vec![hidden, context],

@@ -1,8 +1,8 @@
 //! LTX-Video: latents of thirty-two by thirty-two pixels and eight frames each, a token to a latent.
 
 use crate::nets::diffusion::{
-    Pixels, ada_norm_single, apply_rotary_emb, bare_rms_norm, caption_projection, feed_forward,
-    flow_matching, mse_output, scaled_and_shifted, text_bias,
+    Pixels, ada_norm_single, apply_rotary_emb, bare_rms_norm, blocks, caption_projection,
+    feed_forward, flow_matching, mse_output, scaled_and_shifted, text_bias,
 };
 use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::tape::ops::AttentionMask;
@@ -80,7 +80,7 @@ impl Ltx {
         let embedded = embedded.view(&[n, 1, width]);
         let context = caption_projection(cx, "caption_projection", text, width);
         let this = *self;
-        hidden = cx.checkpointing_in_any_mode().equal_stack(
+        hidden = blocks(cx).equal_stack(
             "transformer_blocks",
             self.layers,
             hidden,

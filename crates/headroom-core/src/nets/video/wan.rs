@@ -1,7 +1,7 @@
 //! Wan 2.1 and 2.2: attention of all patches to each other and to a text, and to a picture in the first image-to-video models.
 
 use crate::nets::diffusion::{
-    Grid, Pixels, caption_projection, feed_forward_of, flow_matching, fp32_layer_norm,
+    Grid, Pixels, blocks, caption_projection, feed_forward_of, flow_matching, fp32_layer_norm,
     fp32_modulated, mse_output, sinusoids,
 };
 use crate::nets::{Cx, ModelError, Net, Output, Sizes};
@@ -130,12 +130,9 @@ impl Wan {
             (temb, parts.view(&[n, 6, width]))
         };
         let this = *self;
-        hidden = cx.checkpointing_in_any_mode().equal_stack(
-            "blocks",
-            self.layers,
-            hidden,
-            move |cx, hidden| this.block(cx, hidden, &context, &parts, &rotary),
-        );
+        hidden = blocks(cx).equal_stack("blocks", self.layers, hidden, move |cx, hidden| {
+            this.block(cx, hidden, &context, &parts, &rotary)
+        });
         let table = cx.param("scale_shift_table", [1, 2, width]).tensor();
         let ends = if self.time_of_tokens {
             let sum = temb.unsqueeze(2).pipe(|temb| table.unsqueeze(0).add(temb));

@@ -1,5 +1,6 @@
 //! A Hugging Face `config.json`: which architecture, and in which sizes.
 
+pub mod diffusers;
 mod keys;
 mod layers;
 mod recorded;
