@@ -1,8 +1,10 @@
-//! FLUX.1.
+//! FLUX.1, and LongCat-Image, whose blocks are the same and which is conditioned on the time step alone.
 
 use super::conditioning;
 use super::joint::{Joint, last_norm};
-use crate::nets::diffusion::{Pixels, double_and_single_blocks, flow_matching, mse_output};
+use crate::nets::diffusion::{
+    Pixels, double_and_single_blocks, flow_matching, mse_output, sinusoids, timestep_embedding,
+};
 use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::tape::{DType, Tensor};
 use headroom_scenario::Data;
@@ -19,6 +21,7 @@ struct Flux {
     heads: u64,
     head_dim: u64,
     context: u64,
+    /// Width of the pooled text; 0 without one.
     pooled: u64,
     guidance: bool,
 }
@@ -84,7 +87,14 @@ impl Net for Flux {
         if self.guidance {
             steps.push(("guidance_embedder", &guidance));
         }
-        let emb = conditioning(cx, &steps, pooled, width);
+        let emb = if self.pooled > 0 {
+            conditioning(cx, &steps, pooled, width)
+        } else {
+            cx.module("time_embed", |cx| {
+                let waves = sinusoids(&timestep, 256).to(hidden.dtype());
+                timestep_embedding(cx, "timestep_embedder", &waves, width)
+            })
+        };
         let mut text = cx.linear("context_embedder", text, width, true);
         let ids = Tensor::cat(text_ids, &[image_ids], 0);
         let rows = [1, ids.size(0), 1, self.head_dim];

@@ -249,6 +249,9 @@ pub(super) fn problems(scenario: &Scenario, family: &Family, model: &ModelEntry)
         matches!(family.library, Library::Transformers(_)) && model.hf_id.starts_with("timm/"),
         family.arch == "t5" && model.size("decoder_layers") == Some(0),
         matches!(family.library, Library::Timm(_)) && !model.id.starts_with(family.arch),
+        // Pictures beside the one that is made, or another class with FLUX's blocks.
+        model.size("references").is_some_and(|count| count > 0),
+        model.arch == "flux" && model.size("pooled") == Some(0),
     ];
     let mut problems = Vec::new();
     if unmatched.contains(&true) {
@@ -257,6 +260,11 @@ pub(super) fn problems(scenario: &Scenario, family: &Family, model: &ModelEntry)
     }
     if !matches!(family.library, Library::Timm(_) | Library::Diffusers(_)) {
         fixed.push("training.channels_last");
+    }
+    if matches!(family.library, Library::Diffusers(_)) {
+        // Its images are squares of the configuration's size.
+        fixed.extend(["data.height", "data.width", "data.frames"]);
+        fixed.push("training.block_swap");
     }
     let attention = scenario.training.attention;
     let asks = matches!(family.library, Library::Transformers(_));
