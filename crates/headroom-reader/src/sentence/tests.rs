@@ -644,7 +644,7 @@ fn forms_that_people_use() {
         FLUX.2 klein lora 1024 24gb
             catalogue flux.2-klein-base-4b, task diffusion, height 1024, width 1024, gpus 1, adapter lora, trained adapters, card_gib 24
         flux 2 dev lora h100
-            model flux 2 dev, gpu h100-sxm5-80gb, gpus 1, adapter lora, trained adapters
+            catalogue flux.2-dev, task diffusion, gpu h100-sxm5-80gb, gpus 1, adapter lora, trained adapters
         illustrious xl lora 3060
             catalogue sdxl-unet, task diffusion, gpu rtx-3060-12gb, gpus 1, adapter lora, trained adapters
         pony sdxl lora 8gb
@@ -722,11 +722,11 @@ fn models_of_all_kinds() {
         SD1.5 textual inversion 512 6gb 2060
             catalogue sd-1.5-unet, task diffusion, height 512, width 512, gpu rtx-2060-6gb, gpus 1
         wan 2.2 lora
-            adapter lora, trained adapters, unread: wan 2.2
+            catalogue wan2.2-t2v-a14b, task diffusion, adapter lora, trained adapters
         qwen-image lora 5090
-            gpu rtx-5090-32gb, gpus 1, adapter lora, trained adapters, unread: qwen-image
+            catalogue qwen-image, task diffusion, gpu rtx-5090-32gb, gpus 1, adapter lora, trained adapters
         z-image turbo lora 3090
-            gpu rtx-3090-24gb, gpus 1, adapter lora, trained adapters, unread: z-image turbo
+            catalogue z-image, task diffusion, gpu rtx-3090-24gb, gpus 1, adapter lora, trained adapters
         yolov8x training 640 batch 16 3080
             micro_batch 16, sequence 640, gpu rtx-3080-10gb, gpus 1, unread: yolov8
         unet segmentation 512x512 batch 8 rtx 2070
