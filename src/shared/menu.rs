@@ -10,7 +10,9 @@ use crate::shared::browser;
 pub fn Menu(title: &'static str, testid: &'static str, children: Children) -> impl IntoView {
     let menu = NodeRef::<html::Details>::new();
     let on_key = move |event: KeyboardEvent| {
-        let open = menu.get_untracked().filter(|menu| menu.open());
+        let open = menu
+            .get_untracked()
+            .filter(web_sys::HtmlDetailsElement::open);
         if let Some(menu) = open.filter(|_| event.key() == "Escape") {
             menu.set_open(false);
             browser::focus_soon(format!("[data-testid={testid}] summary"));

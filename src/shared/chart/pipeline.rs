@@ -79,6 +79,7 @@ mod tests {
             stages: 1,
             rank: 0,
             micro_batches: 6,
+            frees_sent: false,
         };
         let draw = |ranks: usize, width: u32| {
             let times = PassTimes {

@@ -102,7 +102,7 @@ impl Parakeet {
     /// `ParakeetEncoder.forward`: the last hidden states, and the mask of frames.
     fn encoder(&self, cx: &Cx, features: &Tensor, mask: &Tensor) -> (Tensor, Tensor) {
         let mut hidden = cx.module("subsampling", |cx| self.subsampled(cx, features, mask));
-        hidden = hidden.pipe(|hidden| hidden.mul_scalar());
+        hidden = hidden.pipe(Tensor::mul_scalar);
         let positions = cx.module("encode_positions", |cx| {
             self.relative_positions(cx, &hidden)
         });

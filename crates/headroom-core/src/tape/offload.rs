@@ -144,14 +144,15 @@ struct Leaving {
 
 impl Unpack for Leaving {
     fn unpack(&self) -> Tensor {
-        let node = Some(self.on_host.core().autograd.running.get());
+        let running = self.on_host.core().autograd.running.get();
+        let node = Some(running);
         let mut stash = self.hook.borrow_mut();
         if stash.node != node {
             // What the node before was given goes once this one has run; what that had kept of others goes now, with all that was
             // still being copied when the first node had run.
             let back = std::mem::take(&mut stash.back);
             let gone = std::mem::replace(&mut stash.before, back);
-            let is_first = stash.node.replace(node.unwrap_or_default()).is_none();
+            let is_first = stash.node.replace(running).is_none();
             if !is_first {
                 stash.leaving.clear();
             }

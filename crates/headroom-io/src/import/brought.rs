@@ -117,7 +117,7 @@ fn of_model(model: &str, written: &str) -> Brought {
 /// Files; `run` is what a file without a model changes.
 pub fn files(files: &[File], beside: &dyn Beside, run: Option<&Scenario>) -> Brought {
     match own::read(files) {
-        Some(Own::Written(own)) => of_import(own, true),
+        Some(Own::Written(own)) => of_import(*own, true),
         Some(Own::Edited(name)) => {
             let mut brought = others(files, beside, run);
             let unread = brought.refused.is_some() || !brought.asks.is_empty();

@@ -1,5 +1,7 @@
 //! Files that Headroom wrote: their run is the scenario in the link at their head, as long as they are as they were written.
 
+use std::path::Path;
+
 use headroom_core::estimate::Estimate;
 use headroom_scenario::Scenario;
 use headroom_scenario::resolve::resolve;
@@ -12,7 +14,7 @@ use crate::export::{self, Starter};
 #[derive(Debug)]
 pub(super) enum Own {
     /// They are what is written for its scenario.
-    Written(Imported),
+    Written(Box<Imported>),
     /// The file of this name is not, so it says more than its link.
     Edited(String),
 }
@@ -28,7 +30,10 @@ pub(super) fn read(files: &[File]) -> Option<Own> {
             // What another version wrote cannot be compared: its link is the best that is known.
             Some(_) => is_of_this_version(&file.text),
             None => written.iter().any(|(name, _)| {
-                name.ends_with(".json") && file.name.rsplit('/').next() == Some(name)
+                let of_json = Path::new(name)
+                    .extension()
+                    .is_some_and(|kind| kind == "json");
+                of_json && file.name.rsplit('/').next() == Some(name)
             }),
         };
         let found = content(&file.text);
@@ -36,7 +41,7 @@ pub(super) fn read(files: &[File]) -> Option<Own> {
     });
     Some(match edited {
         Some(file) => Own::Edited(file.name.clone()),
-        None => Own::Written(found),
+        None => Own::Written(Box::new(found)),
     })
 }
 

@@ -243,7 +243,7 @@ impl Decoder {
                 start = cx.tape.construct_here(start, made);
                 let mut keys = split(norm_whole(keys, k_norm), k_norm);
                 if self.family.attention.scaled_keys {
-                    keys = keys.pipe(|keys| keys.mul_scalar());
+                    keys = keys.pipe(Tensor::mul_scalar);
                 }
                 let made = cx.tape.construction_point();
                 let values = project("v_proj", k);

@@ -8,6 +8,10 @@ use super::mixers::{Mixer, MixerSizes};
 use crate::tape::Tensor;
 use crate::tape::ops::AttentionMask;
 
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "the switches are those of a configuration"
+)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Decoder {
     pub layers: u64,

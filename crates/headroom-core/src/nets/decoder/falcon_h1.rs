@@ -12,12 +12,12 @@ impl Decoder {
         let mut mixed = cx.module("mamba", |cx| {
             self.mamba2(cx, &hidden, inputs.padding.as_ref())
         });
-        mixed = mixed.pipe(|mixed| mixed.mul_scalar());
+        mixed = mixed.pipe(Tensor::mul_scalar);
         let (mut attended, weights) = {
             let scaled = hidden.mul_scalar();
             self.self_attention(cx, &scaled, inputs)
         };
-        attended = attended.pipe(|attended| attended.mul_scalar());
+        attended = attended.pipe(Tensor::mul_scalar);
         hidden = mixed.add(&attended);
         hidden = input.add(&hidden);
         let residual = hidden.clone();

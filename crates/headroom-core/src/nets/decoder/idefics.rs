@@ -44,7 +44,7 @@ impl Net for Idefics {
     /// The placeholders of tiles are part of the sequence.
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         let pictures = data.pictures([self.tile; 2]);
-        let tiles = pictures.into_iter().map(|size| self.cut(data, size));
+        let tiles = pictures.into_iter().map(|size| Self::cut(data, size));
         let (n, tiles) = (data.micro_batch, tiles.fold(0, u64::saturating_add));
         self.tiles.set(tiles);
         let mut all = inputs::token_ids_and_labels(cx, data);
@@ -71,7 +71,7 @@ impl Net for Idefics {
 impl Idefics {
     /// The tiles of a picture: it is scaled so that its longer side has four, and each side is rounded up to whole tiles
     /// (`resize_for_vision_encoder` and `split_images`); the whole picture is one more.
-    fn cut(&self, data: &Data, [height, width]: [u64; 2]) -> u64 {
+    fn cut(data: &Data, [height, width]: [u64; 2]) -> u64 {
         const ALONG: u64 = 4;
         match data.image_tiles {
             0 if data.cuts_pictures() => {

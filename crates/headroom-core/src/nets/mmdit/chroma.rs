@@ -173,11 +173,9 @@ impl Chroma {
 /// `ChromaApproximator`.
 fn approximator(cx: &Cx, x: &Tensor, width: u64) -> Tensor {
     let mut x = cx.linear("in_proj", x, INNER, true);
-    for i in 0..DEPTH {
-        let normed = cx.module("norms", |cx| cx.fused_rms_norm(NAMES[i], &x));
-        let more = cx.module("layers", |cx| {
-            timestep_embedding(cx, NAMES[i], &normed, INNER)
-        });
+    for name in NAMES {
+        let normed = cx.module("norms", |cx| cx.fused_rms_norm(name, &x));
+        let more = cx.module("layers", |cx| timestep_embedding(cx, name, &normed, INNER));
         drop(normed);
         x = x.add(&more);
     }

@@ -228,9 +228,12 @@ impl Joint {
             (out.narrow(1, pixels), out.narrow(1, words))
         };
         // The last block of SD3 leaves the text's part as it is, which holds all of the attention's result.
-        let to_add_out = || match self.pre_only {
-            true => text.clone(),
-            false => cx.linear("to_add_out", &text, width, true),
+        let to_add_out = || {
+            if self.pre_only {
+                text.clone()
+            } else {
+                cx.linear("to_add_out", &text, width, true)
+            }
         };
         if text_first {
             let image = to_out(&image);

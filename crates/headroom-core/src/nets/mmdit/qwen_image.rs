@@ -114,7 +114,7 @@ impl QwenImage {
         let mut text = rms_norm(cx, "txt_norm", text);
         text = cx.linear("txt_in", &text, width, true);
         let mask = mask.constant("to", &[n, words], DType::Bool);
-        let lengths = self.lengths(&mask);
+        let lengths = Self::lengths(&mask);
         let temb = cx.module("time_text_embed", |cx| {
             let waves = sinusoids(&timestep, 256).to(hidden.dtype());
             timestep_embedding(cx, "timestep_embedder", &waves, width)
@@ -138,9 +138,10 @@ impl QwenImage {
         let Ok([mut hidden, _text]) = <[Tensor; 2]>::try_from(state) else {
             return image.clone();
         };
-        let temb = match self.clean_references {
-            true => temb.narrow(0, n),
-            false => temb,
+        let temb = if self.clean_references {
+            temb.narrow(0, n)
+        } else {
+            temb
         };
         hidden = last_norm(cx, &hidden, &temb);
         drop((lengths, mask));
@@ -148,7 +149,7 @@ impl QwenImage {
     }
 
     /// `compute_text_seq_len_from_mask`, whose results nobody frees before `forward` returns.
-    fn lengths(&self, mask: &Tensor) -> Tensor {
+    fn lengths(mask: &Tensor) -> Tensor {
         let (n, words) = (mask.size(0), mask.size(1));
         let places = mask.constant("arange", &[words], DType::I64);
         let active = mask.constant("where", &[n, words], DType::I64);

@@ -41,7 +41,7 @@ impl Net for Classification<'_> {
         let hidden = self.states.last(cx, ids, padding);
         let logits = match self.task.objective {
             Objective::TokenClassification => self.tokens(cx, &hidden, self.task.classes),
-            Objective::QuestionAnswering => return self.spans(cx, &hidden, labels),
+            Objective::QuestionAnswering => return Self::spans(cx, &hidden, labels),
             Objective::Classification => self.sequences(cx, &hidden, ids, self.task.classes),
             _ => self.sequences(cx, &hidden, ids, 1),
         };
@@ -82,7 +82,7 @@ impl Classification<'_> {
     }
 
     /// Logits of an answer's start and end, each with a cross-entropy over the tokens.
-    fn spans(&self, cx: &Cx, hidden: &Tensor, starts: &Tensor) -> Output {
+    fn spans(cx: &Cx, hidden: &Tensor, starts: &Tensor) -> Output {
         let logits = cx.linear("qa_outputs", hidden, 2, true);
         let parts = logits.split(&[1, 1], -1);
         let each = |part: &Tensor| part.squeeze(-1).contiguous();

@@ -42,7 +42,7 @@ impl Net for Contrastive<'_> {
         let passages = self.embedded(cx, passages, mask(passage_mask));
         cx.module("loss", |_| {
             let mut scores = queries.linear(&passages, None);
-            scores = scores.pipe(|scores| scores.mul_scalar());
+            scores = scores.pipe(Tensor::mul_scalar);
             let labels = {
                 let numbers = scores.constant("arange", &[scores.size(0)], DType::I64);
                 numbers.constant("mul", numbers.shape(), DType::I64)

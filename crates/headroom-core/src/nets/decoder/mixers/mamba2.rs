@@ -166,7 +166,7 @@ impl Mamba2 {
         let decay_chunk = sums
             .select(3)
             .pipe(|last| last.padded_at_end(2, 1))
-            .pipe(|padded| segment_sums(&padded))
+            .pipe(segment_sums)
             .exp()
             .transpose(1, 3);
         let new_states = decay_chunk.einsum("bzch", &states, "bzhpn", "bchpn");

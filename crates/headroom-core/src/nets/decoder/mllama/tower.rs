@@ -87,7 +87,7 @@ impl Tower {
         hidden = cx.layer_norm("layernorm_pre", &hidden);
         let padded = patches.next_multiple_of(ROUND);
         hidden = hidden.pad_to(&[n, tiles, padded, width]);
-        let mask = self.mask(cx, &hidden, [n, tiles * padded]);
+        let mask = Self::mask(cx, &hidden, [n, tiles * padded]);
         hidden = hidden.view(&[n, tiles * padded, width]);
         let states = cx.module("transformer", |cx| {
             self.encode(cx, hidden, self.layers, &mask, false)
@@ -151,7 +151,7 @@ impl Tower {
     }
 
     /// `_prepare_aspect_ratio_attention_mask`: a bias of all patches of a picture by all.
-    fn mask(&self, cx: &Cx, hidden: &Tensor, [n, rows]: [u64; 2]) -> AttentionMask {
+    fn mask(cx: &Cx, hidden: &Tensor, [n, rows]: [u64; 2]) -> AttentionMask {
         if cx.env.training.attention == Attention::Flash2 {
             return AttentionMask::None;
         }

@@ -43,7 +43,7 @@ impl Tower {
         let tables = cx.module("patch_positional_embedding", |cx| {
             self.tables(cx, &places, patches.dtype())
         });
-        let mask = self.mask(cx, &patches);
+        let mask = Self::mask(cx, &patches);
         let tower = *self;
         let kept = (tables.clone(), mask.clone());
         let layer = move |cx: &Cx, x: &Tensor| tower.layer(cx, x, &kept.0, &kept.1);
@@ -74,7 +74,7 @@ impl Tower {
     }
 
     /// `generate_block_attention_mask`: a bias of all patches by all patches.
-    fn mask(&self, cx: &Cx, patches: &Tensor) -> AttentionMask {
+    fn mask(cx: &Cx, patches: &Tensor) -> AttentionMask {
         if cx.env.training.attention == Attention::Flash2 {
             return AttentionMask::None;
         }

@@ -120,7 +120,7 @@ impl VisionTransformer {
             Kind::Stacked { .. } => Some(places::interpolation(pixels)),
             _ => None,
         };
-        let places = self.places(cx, grids);
+        let places = Self::places(cx, grids);
         let images = grids.count();
         let bounds = pixels.constant("cu_seqlens", &[images + 1], DType::I32);
         let windows = self.windows(grids);

@@ -42,7 +42,7 @@ impl VisionTransformer {
     }
 
     /// `get_vision_position_ids`: the row and column of each patch, picture by picture.
-    pub(super) fn places(&self, cx: &Cx, grids: &Batch) -> Tensor {
+    pub(super) fn places(cx: &Cx, grids: &Batch) -> Tensor {
         let make = |shape: &[u64]| cx.tape.empty("places", shape, DType::I64);
         if grids.count() > MOST_PIECES as u64 {
             return make(&[grids.total(), 2]);
