@@ -271,7 +271,7 @@ mod tests {
             "Held by the allocator",
             "CUDA context",
             "Activations",
-            "On the device",
+            "Total on GPU",
         ];
         assert_eq!(names, expected);
         assert_eq!(rows[3][3], "−5.00 GiB");

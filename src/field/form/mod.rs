@@ -18,7 +18,7 @@ use crate::shared::signals::memo;
 use crate::text;
 use headroom_scenario::settings::{self, SECTIONS, Setting};
 
-/// The visible settings, at most twelve; all others are collapsed under their section's title.
+/// The visible settings, of any model at most twelve, and of a video its frames; all others are collapsed under their section's title.
 const FRONT: &[(&str, &[&str])] = &[
     ("Hardware", &["hardware.gpu", "hardware.gpus"]),
     ("Model", &["model.id"]),
@@ -140,6 +140,8 @@ fn Section(id: &'static str, title: &'static str) -> impl IntoView {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use headroom_catalog as catalog;
+    use headroom_scenario::Scenario;
 
     #[test]
     fn every_setting_is_in_the_form_once() {
@@ -148,8 +150,17 @@ mod tests {
                 assert!(settings::find(path).is_some(), "{path}");
             }
         }
-        let front = FRONT.iter().map(|(_, paths)| paths.len()).sum::<usize>();
-        assert!(front <= 12);
+        let paths = || FRONT.iter().flat_map(|(_, paths)| paths.iter());
+        for model in ["gpt2", "sdxl-unet", "wan2.1-t2v-1.3b"] {
+            let mut scenario = Scenario::default();
+            scenario.model.id = model.into();
+            assert!(catalog::model(model).is_some(), "{model}");
+            let shown = paths().filter_map(|path| settings::find(path));
+            let shown = shown.filter(|setting| setting.applies(&scenario)).count();
+            let frames = usize::from(model.starts_with("wan"));
+            assert!(shown <= 12 + frames, "{model}: {shown}");
+        }
+        let front = paths().count();
         let rest = SECTIONS
             .iter()
             .map(|(id, _)| folded(id).count())

@@ -1,6 +1,7 @@
 //! Adapters in bf16.
 
 use super::{Cost, Group, Move, Results, own_loss, with};
+use headroom_scenario::Precision;
 
 pub const MOVE: Move = Move {
     id: "bf16-adapters",
@@ -22,8 +23,10 @@ pub const MOVE: Move = Move {
             .lora
             .as_ref()
             .is_some_and(|lora| lora.fp32_adapters);
+        // A gradient scaler refuses gradients in fp16.
+        let scaled = run.training.precision == Precision::AmpFp16OnFp16;
         // Post-training trainers leave them in PEFT's fp32.
-        (wide && own_loss(run)).then(|| {
+        (wide && own_loss(run) && !scaled).then(|| {
             with(run, |changed| {
                 if let Some(lora) = &mut changed.training.lora {
                     lora.fp32_adapters = false;

@@ -160,7 +160,6 @@ fn another_network_is_never_taken_for_it() {
         "mistralai/Mistral-Small-Instruct-2409",
         "mistralai/Mistral-7B-Instruct",
         "mistral-7b",
-        "meta-llama/Llama-3.2-90B-Vision-Instruct",
         "CohereForAI/c4ai-command-r-08-2024",
         "allenai/OLMo-1B-0724-hf",
         "ibm-granite/granite-3.3-8b-instruct",
