@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::fsdp2::MixedPrecision;
 use super::{Forward, Properties, Role, World, Wrapper, is_accelerate, pinned};
 use crate::tape::{Category, DType, Layout, Param, Scope, Stream, Tape, Tensor};
-use headroom_scenario::{Offload, Training, Wrap};
+use headroom_scenario::{Offload, Quantization, Training, Wrap};
 
 const UNSHARD: Stream = Stream::side(1);
 const PRE_UNSHARD: Stream = Stream::side(2);
@@ -21,7 +21,9 @@ pub(crate) struct FullyShardedDataParallel(Rc<State>);
 struct State {
     tape: Tape,
     world: World,
-    adapters: bool,
+    /// Adapters are in flat parameters of their own, as PEFT's `fsdp_auto_wrap_policy` has it, which transformers' trainers set;
+    /// whoever shards a quantised base has such a policy, too. Elsewhere what is frozen has gradients with them.
+    adapters_apart: bool,
     policy: MixedPrecision,
     modules: RefCell<Vec<Scope>>,
     units: RefCell<Vec<Rc<Unit>>>,
@@ -69,7 +71,8 @@ impl FullyShardedDataParallel {
     pub(crate) fn new(tape: &Tape, world: World, training: &Training) -> Self {
         Self(Rc::new(State {
             tape: tape.clone(),
-            adapters: training.lora.is_some(),
+            adapters_apart: training.lora.is_some()
+                && (is_accelerate(world.trainer) || training.quantization != Quantization::None),
             world,
             policy: MixedPrecision::of(&world),
             modules: RefCell::default(),
@@ -185,13 +188,11 @@ impl Wrapper for FullyShardedDataParallel {
 }
 
 impl State {
-    /// A module's flat parameter. PEFT's `fsdp_auto_wrap_policy`, which transformers' trainers set as others do that train
-    /// adapters, wraps adapters apart from what they adapt, whose gradients a common flat parameter would have as well; here a
-    /// layer's are gathered as one.
+    /// A module's flat parameter. Where adapters are wrapped apart from what they adapt, a layer's are gathered as one here.
     fn unit(&self, scope: Scope, is_root: bool, params: Vec<Rc<Param>>) -> Unit {
         let (apart, rest) = params
             .into_iter()
-            .partition(|param| self.adapters && param.trainable);
+            .partition(|param| self.adapters_apart && param.trainable);
         let parts = [rest, apart].into_iter();
         let parts = parts.filter(|params: &Vec<_>| !params.is_empty());
         Unit {
