@@ -18,6 +18,7 @@ use headroom_scripts::shell::{Count, Launch};
 use headroom_scripts::{Beside, File};
 
 use super::own::{self, Own};
+use super::usual;
 use super::{
     Imported, KeyEffect, allocator, config, effect_of_key, known, plugin_script, recorded,
 };
@@ -92,6 +93,7 @@ pub fn words(text: &str, beside: &dyn Beside) -> Brought {
     let mut brought = of_facts(facts, Draft::default(), is_sentence);
     if is_sentence {
         adapt_every_layer(&mut brought.draft);
+        usual::without_bf16(&mut brought.draft);
     }
     brought
 }

@@ -17,6 +17,7 @@ pub mod tools;
 pub mod torchtitan;
 pub mod torchtune;
 pub mod unsloth;
+mod usual;
 pub mod verl;
 
 pub use brought::{Brought, adapt_every_layer, answer, files, words};

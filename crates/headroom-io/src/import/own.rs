@@ -154,4 +154,20 @@ mod tests {
         assert_eq!((found.hardware.gpus, found.data.sequence), (4, 4096));
         assert!(found.training.lora.is_some());
     }
+
+    #[test]
+    fn a_gpu_without_bf16_trains_in_fp16_where_a_sentence_says_no_precision() {
+        let precision = |text: &str| {
+            let brought = words(text, &headroom_scripts::Alone);
+            resolve(&brought.draft).scenario.training.precision.id()
+        };
+        assert_eq!(precision("bert large on a T4 batch 32 at 512"), "amp-fp16");
+        let adapted = "LoRA of Llama 3.2 1B on a V100, batch 4 at 1k";
+        assert_eq!(precision(adapted), "amp-fp16-on-fp16");
+        assert_eq!(
+            precision("bert large on a T4 in fp32 batch 32 at 512"),
+            "fp32"
+        );
+        assert_eq!(precision("bert large on an L4 batch 32 at 512"), "amp-bf16");
+    }
 }
