@@ -74,7 +74,10 @@ pub fn PlaceLinks() -> impl IntoView {
         let now = Place::ALL.iter().rev().find(reached);
         // The last one may be too short to reach the middle.
         let last = Place::ALL.last().filter(|_| browser::is_at_end());
-        let now = last.or(now).copied().unwrap_or(Place::Fits);
+        // Short ones stand together: it is the one that was gone to, as long as it is in sight.
+        let gone_to = |place: &&Place| browser::is_focused_in_sight(place.id());
+        let gone_to = Place::ALL.iter().find(gone_to);
+        let now = gone_to.or(last).or(now).copied().unwrap_or(Place::Fits);
         if current.get_untracked() != now {
             current.set(now);
         }
@@ -89,7 +92,10 @@ pub fn PlaceLinks() -> impl IntoView {
                 data-place=place.id()
                 title=format!("{} Key {}", place.about(), place.key())
                 aria-current=move || (current.get() == place).then_some("true")
-                on:click=move |_| place.show()
+                on:click=move |_| {
+                    place.show();
+                    current.set(place);
+                }
             >
                 {place.title()}
             </button>

@@ -70,6 +70,19 @@ pub fn is_at_end() -> bool {
     })
 }
 
+/// Whether the element with this id has the focus, and begins in sight or at most half a window above.
+pub fn is_focused_in_sight(id: &str) -> bool {
+    let focused = document().active_element().filter(|it| it.id() == id);
+    let height = window().inner_height().ok();
+    let height = height
+        .and_then(|height| height.as_f64())
+        .unwrap_or_default();
+    focused.is_some_and(|it| {
+        let top = it.get_bounding_client_rect().top();
+        (-height / 2.0..height).contains(&top)
+    })
+}
+
 /// Whether the element with this id begins in the upper half of the window, or above it.
 pub fn is_above_middle(id: &str) -> bool {
     let height = window()
