@@ -468,6 +468,12 @@ impl Default for Training {
     }
 }
 impl Lora {
+    /// Whether a target names the module at this path: it is the path's end, such as `q_proj` or `to_out.0`.
+    pub fn names(target: &str, path: &str) -> bool {
+        let before = path.strip_suffix(target);
+        before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
+    }
+
     /// How large the blocks are that it turns or multiplies by.
     pub fn block(&self) -> u64 {
         match (self.block, self.method) {

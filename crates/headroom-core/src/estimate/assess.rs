@@ -10,6 +10,7 @@ use super::{
 use crate::step::Run;
 use headroom_base::order::sorted;
 use headroom_base::units::Bytes;
+use headroom_catalog::ModelCategory;
 use headroom_scenario::{Attention, Case, Compile, Scenario};
 
 /// Phases whose peaks are listed.
@@ -115,6 +116,16 @@ fn not_modelled(run: &Run, doubts: UncertaintySources, scenario: &Scenario) -> V
     let mut missing = doubts.not_modelled();
     missing.extend(divided::not_modelled(scenario));
     missing.extend(divided::not_split(run, scenario));
+    let case = Case::of(scenario);
+    let of_latents = case
+        .listed_model()
+        .is_some_and(|model| model.category == ModelCategory::Diffusion);
+    if of_latents && case.listed_size("encoders").unwrap_or(0) == 0 {
+        missing.push(
+            "the VAE and text encoders: latents and texts are taken as encoded before training"
+                .into(),
+        );
+    }
     if scenario.data.padding_mask && scenario.training.attention == Attention::Flash2 {
         missing.push("the copies that FlashAttention 2 makes to remove padding".into());
     }

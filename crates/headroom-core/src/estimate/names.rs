@@ -7,7 +7,7 @@ use super::engine::Engine;
 use crate::nets::{Cx, Env, Libraries, construct};
 use crate::tape::{Folding, Machine, Tape};
 use headroom_base::order::distinct;
-use headroom_scenario::{Case, Data, NameKind, Problem, Training, settings};
+use headroom_scenario::{Case, Data, Lora, NameKind, Problem, Training, settings};
 
 /// Patterns that match nothing: adapter targets without a layer, frozen parts without a parameter. Empty if the scenario
 /// has no names.
@@ -25,8 +25,12 @@ pub fn unmatched(case: &Case) -> Result<Vec<Problem>, Unsupported> {
     let paths = parameters(case)?;
     if let Some(lora) = lora {
         let layers = layers(&paths);
+        let named = |target: &str| {
+            let mut modules = paths.iter().filter_map(|path| path.strip_suffix(".weight"));
+            modules.any(|module| Lora::names(target, module))
+        };
         for target in &lora.targets {
-            if !layers.contains(&target.as_str()) {
+            if !named(target) {
                 found.push(Problem::unknown_name(
                     NameKind::Layer,
                     "training.lora.targets",

@@ -213,9 +213,6 @@ impl UncertaintySources {
     /// What the figures leave out, whatever the scenario.
     pub fn not_modelled(self) -> Vec<String> {
         let mut all = vec!["memory of other processes on the same GPU".to_string()];
-        if !self.compiled {
-            all.push("torch.compile: the run is predicted as eager (training.compile)".into());
-        }
         if self.convolutions {
             all.push("cuDNN's workspaces for convolutions".into());
         }
@@ -331,13 +328,21 @@ mod tests {
     }
 
     #[test]
-    fn compiled_runs_do_not_list_compile_as_unmodelled() {
+    fn only_what_a_run_does_is_listed_as_unmodelled() {
         let compiled = |how| {
             let layers = ("dims", "layers=2");
             is_not_modelled(&[layers, ("training.compile", how)], "torch.compile")
         };
-        assert!(compiled("nothing"));
+        assert!(!compiled("nothing"));
         assert!(!compiled("model"));
+        let encoders = |model, dims| {
+            let encoders = [("model", model), ("mb", "1"), ("dims", dims)];
+            is_not_modelled(&encoders, "text encoders")
+        };
+        assert!(encoders("sdxl-unet", "encoders=0"));
+        assert!(!encoders("sdxl-unet", "encoders=1"));
+        assert!(encoders("wan2.1-t2v-1.3b", "layers=2"));
+        assert!(!encoders("gpt2", "layers=2"));
     }
 
     #[test]

@@ -92,6 +92,8 @@ pub fn words(text: &str, beside: &dyn Beside) -> Brought {
     }
     let mut brought = of_facts(facts, Draft::default(), is_sentence);
     if is_sentence {
+        // Who says a sentence means the run that people start with, not the format's defaults.
+        brought.draft.bring_usual_run();
         adapt_every_layer(&mut brought.draft);
         usual::without_bf16(&mut brought.draft);
     }

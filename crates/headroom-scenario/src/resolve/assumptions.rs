@@ -18,6 +18,9 @@ const DECISIVE: &[&str] = &[
     "hardware.gpu",
     "data.micro_batch",
     "data.sequence",
+    "data.height",
+    "data.frames",
+    "data.images",
     "training.precision",
     "training.optimizer",
     "training.checkpointing",
@@ -51,13 +54,15 @@ pub fn assumptions(resolved: &Resolved) -> Vec<Assumption> {
 pub fn in_words(resolved: &Resolved) -> Option<String> {
     let all = assumptions(resolved);
     let mut sources: Vec<(String, Vec<String>)> = Vec::new();
-    let batch = |assumption: &&Assumption| assumption.setting.section() == "data";
-    let shape = all.iter().filter(batch).map(|batch| &batch.origin);
     // The batch reads as a product where both factors have one source.
-    let product = shape
-        .collect::<Vec<_>>()
-        .windows(2)
-        .any(|pair| pair[0] == pair[1]);
+    let origin = |path: &str| {
+        let of = all
+            .iter()
+            .find(|assumption| assumption.setting.path == path);
+        of.map(|assumption| &assumption.origin)
+    };
+    let batch = origin("data.micro_batch");
+    let product = batch.is_some() && batch == origin("data.sequence");
     for assumption in &all {
         let words = match assumption.setting.path {
             "data.micro_batch" if product => {
@@ -69,7 +74,8 @@ pub fn in_words(resolved: &Resolved) -> Option<String> {
         };
         let source = match assumption.origin {
             Origin::Format(_) => "defaults".into(),
-            Origin::Method { .. } => "usual for LoRA".into(),
+            // What it is; its reasons follow the colon.
+            Origin::Method { why, .. } => why.split(':').next().unwrap_or(why).to_string(),
             _ => assumption.origin.to_string(),
         };
         match sources.iter_mut().find(|(known, _)| *known == source) {
@@ -102,6 +108,11 @@ fn has_tokens(scenario: &Scenario) -> bool {
 /// A value as people say it; of less common settings the flag that sets it.
 fn phrase(assumption: &Assumption, scenario: &Scenario) -> String {
     let training = &scenario.training;
+    let case = Case::of(scenario);
+    let or_own = |given: u64, name: &str| match given {
+        0 => case.listed_size(name).unwrap_or(0),
+        given => given,
+    };
     let words = match assumption.setting.path {
         "hardware.gpu" => {
             let gpu = catalog::gpu_named(&scenario.hardware.gpu);
@@ -110,6 +121,17 @@ fn phrase(assumption: &Assumption, scenario: &Scenario) -> String {
         }
         "data.micro_batch" => return format!("batch {}", scenario.data.micro_batch),
         "data.sequence" => return format!("{} tokens", scenario.data.sequence),
+        "data.height" => {
+            let data = &scenario.data;
+            return size(or_own(data.height, "height"), or_own(data.width, "width"));
+        }
+        "data.frames" => return format!("{} frames", or_own(scenario.data.frames, "frames")),
+        "data.images" => {
+            let data = &scenario.data;
+            let plural = if data.images == 1 { "" } else { "s" };
+            let size = size(data.image_height, data.image_width);
+            return format!("{} picture{plural} a sample, {size}", data.images);
+        }
         "training.precision" => match training.precision {
             Precision::AmpBf16 => "bf16 autocast over fp32 weights",
             Precision::AmpFp16 => "fp16 autocast over fp32 weights",
@@ -127,4 +149,13 @@ fn phrase(assumption: &Assumption, scenario: &Scenario) -> String {
         _ => return format!("{}={}", assumption.setting.key, assumption.value),
     };
     words.into()
+}
+
+/// The size of pictures, where the model's own is known.
+fn size(height: u64, width: u64) -> String {
+    if height == 0 || width == 0 {
+        "pictures of the model's usual size".into()
+    } else {
+        format!("{height} × {width} pixels")
+    }
 }

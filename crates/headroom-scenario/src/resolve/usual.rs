@@ -5,7 +5,7 @@
 
 use super::{Origin, Values};
 use crate::settings::{self, Value};
-use crate::{Case, Checkpointing, Parallelism, Scenario};
+use crate::{Case, Checkpointing, Parallelism, Precision, Scenario};
 use headroom_catalog::{ModelCategory, ModelEntry};
 
 /// Below this a language model is trained whole on one card.
@@ -65,6 +65,11 @@ pub(super) fn apply(scenario: &Scenario, said: Said, values: &mut Values) {
         let attention = ["to_q", "to_k", "to_v"].map(String::from);
         let why = "diffusers' examples adapt the attention";
         set("training.lora.targets", Value::Words(attention.into()), why);
+        if adapters && Case::of(scenario).has((8, 0), |gpu| gpu.bf16) {
+            let base = Value::Text(Precision::AmpBf16OnBf16.id().into());
+            let why = "diffusers' LoRA scripts load the frozen base in bf16";
+            set("training.precision", base, why);
+        }
     } else {
         let positions = model.size("ctx").filter(|positions| *positions > 0);
         let length = positions.map_or(2048, |positions| positions.min(2048));

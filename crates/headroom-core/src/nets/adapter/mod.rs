@@ -122,12 +122,9 @@ pub(crate) fn adapted_embedding(
 /// The run's LoRA configuration, where the layer `name` is one of its targets.
 fn target<'a>(cx: &'a Cx, name: &str) -> Option<&'a Lora> {
     let lora = cx.env.training.lora.as_ref()?;
-    // A target is the end of a path, such as `q_proj` or `to_out.0`.
-    let is_target = |target: &String| match target.rsplit_once('.') {
-        None => target == name,
-        Some((_, last)) => {
-            last == name && format!(".{}", cx.path()).ends_with(&format!(".{target}"))
-        }
+    // The whole path is made only for a target of several parts that ends so.
+    let is_target = |target: &String| {
+        Lora::names(target, name) || Lora::names(name, target) && Lora::names(target, &cx.path())
     };
     if !lora.targets.iter().any(is_target) {
         return None;
