@@ -56,7 +56,7 @@ const RECIPES: &[(&str, &str, &str)] = &[
     (
         "model=whisper-large-v3 gpu=rtx-4090-24gb mb=16 seq=448 precision=amp-fp16",
         "mb=4 accum=4 ckpt=layers optim=adamw-8bit",
-        "transformers, examples/pytorch/speech-recognition, as fine-tuning guides halve it",
+        "Hugging Face audio course, fine-tuning Whisper large-v3 on one GPU",
     ),
     (
         "model=bert-large-uncased gpu=t4-16gb mb=32 seq=512 precision=amp-fp16",

@@ -283,6 +283,14 @@ fn assumptions_are_said_in_one_line_by_source() {
         "GeForce RTX 4090 as the GPU, 1024 tokens, bf16 autocast over fp32 weights, no checkpointing (defaults)",
     );
     check(
+        "model=wan2.1-t2v-1.3b mb=1 gpu=l40s-48gb",
+        "480 × 832 pixels, 81 frames, bf16 autocast over fp32 weights, AdamW, no checkpointing (defaults)",
+    );
+    check(
+        "model=qwen3-vl-4b mb=1 gpu=l40s-48gb seq=512 image_height=448 image_width=672",
+        "1 picture a sample, 448 × 672 pixels, bf16 autocast over fp32 weights, AdamW, no checkpointing (defaults)",
+    );
+    check(
         "model=resnet-50 mb=2 optim=sgd ckpt=none",
         "GeForce RTX 4090 as the GPU, bf16 autocast over fp32 weights (defaults)",
     );
@@ -321,6 +329,11 @@ fn a_model_that_is_named_brings_its_usual_run() {
         ("training.precision", "amp-bf16-on-bf16"),
         ("training.checkpointing", "layers"),
     ];
+    // One group of completions.
+    check(
+        "model=qwen2.5-7b task=grpo lora=on",
+        &[("data.micro_batch", "8")],
+    );
     check("model=llama-3.1-8b", &adapted);
     check(
         "model=llama-3.1-8b seq=4096 lora_rank=64",

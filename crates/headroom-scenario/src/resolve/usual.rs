@@ -5,7 +5,7 @@
 
 use super::{Origin, Values};
 use crate::settings::{self, Value};
-use crate::{Case, Checkpointing, Parallelism, Precision, Scenario};
+use crate::{Case, Checkpointing, Objective, Parallelism, Precision, Scenario};
 use headroom_catalog::{ModelCategory, ModelEntry};
 
 /// Below this a language model is trained whole on one card.
@@ -58,7 +58,13 @@ pub(super) fn apply(scenario: &Scenario, said: Said, values: &mut Values) {
         set("training.lora", Value::Switch(true), why);
     }
     let why = "usual for a model of this size";
-    set("data.micro_batch", Value::Whole(1), why);
+    let task = &scenario.training.task;
+    // Completions are compared within a group, which is sampled at once.
+    let batch = match task.objective {
+        Objective::Grpo | Objective::Rloo => task.generations.max(1),
+        _ => 1,
+    };
+    set("data.micro_batch", Value::Whole(batch), why);
     let layers = Value::Text(Checkpointing::Layers.id().into());
     set("training.checkpointing", layers, why);
     if model.category == ModelCategory::Diffusion {

@@ -68,9 +68,7 @@ impl Net for Gemma3 {
         let (hidden, features) = cx.module("model", |cx| {
             self.model(cx, [ids, pixels, types], padding, &cache)
         });
-        let mut output = self.text.output(cx, &hidden, labels, cache);
-        output.held.extend(features);
-        output
+        self.text.output_with(cx, &hidden, labels, cache, features)
     }
 }
 

@@ -7,7 +7,7 @@ use super::super::clip::Tower;
 use super::super::{Cx, ModelError, Net, Output, Sizes, inputs};
 use super::family::Family;
 use super::pictures;
-use super::{Decoder, ModelInputs, cache};
+use super::{Decoder, cache};
 use crate::tape::ops::{AttentionMask, Conv};
 use crate::tape::{DType, Tensor};
 use headroom_scenario::Data;
@@ -62,9 +62,7 @@ impl Net for Idefics {
         let cache = cache(cx);
         let run = |cx: &Cx| self.model(cx, [ids, pixels], batch.get(4), &cache);
         let (hidden, features) = cx.module("model", run);
-        let mut output = self.text.output(cx, &hidden, labels, cache);
-        output.held.extend(features);
-        output
+        self.text.output_with(cx, &hidden, labels, cache, features)
     }
 }
 
@@ -115,11 +113,8 @@ impl Idefics {
         // Only the merging function held it.
         drop(masks);
         let hidden = cx.module(inner, |cx| {
-            let inputs = ModelInputs {
-                padding_mask: padding,
-                ..ModelInputs::default()
-            };
-            self.text.run(cx, embeddings.clone(), ids, inputs, cache)
+            self.text
+                .padded(cx, embeddings.clone(), ids, padding, cache)
         });
         drop(seen);
         (hidden, features)

@@ -3,9 +3,9 @@
 use super::super::clip::VisionModel;
 use super::super::losses::{Entropy, causal_lm_loss};
 use super::super::{Cx, ModelError, Net, Output, Sizes, inputs};
+use super::Decoder;
 use super::families::llama::LLAMA;
 use super::family::Family;
-use super::{Decoder, ModelInputs};
 use crate::tape::{DType, Tensor};
 use headroom_scenario::{Checkpointing, Data};
 
@@ -127,11 +127,8 @@ impl Llava {
         let mask = ids.constant("eq", ids.shape(), DType::Bool).unsqueeze(-1);
         embeddings = embeddings.masked_scatter(&mask, &features);
         let hidden = cx.module("language_model", |cx| {
-            let inputs = ModelInputs {
-                padding_mask: padding,
-                ..ModelInputs::default()
-            };
-            self.text.run(cx, embeddings.clone(), ids, inputs, &None)
+            self.text
+                .padded(cx, embeddings.clone(), ids, padding, &None)
         });
         drop((mask, projected));
         (hidden, features)

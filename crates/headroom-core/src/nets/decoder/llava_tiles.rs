@@ -3,12 +3,11 @@
 
 use std::cell::RefCell;
 
-use super::super::error::at_most;
 use super::super::{Cx, ModelError, Net, Output, Sizes, clip, inputs, siglip};
 use super::family::Family;
 use super::pictures;
 use super::tiles::{Grids, NEXT, ONE_VISION, Tiled};
-use super::{Decoder, ModelInputs, cache};
+use super::{Decoder, cache};
 use crate::tape::{DType, Tensor};
 use headroom_scenario::{Data, Training};
 
@@ -79,16 +78,12 @@ impl Net for Llava {
         let cache = cache(cx);
         let run = |cx: &Cx| self.model(cx, [ids, pixels], batch.get(5), &cache);
         let (hidden, features) = cx.module("model", run);
-        let mut output = self.text.output(cx, &hidden, labels, cache);
-        output.held.extend(features);
-        output
+        self.text.output_with(cx, &hidden, labels, cache, features)
     }
 
     /// Each picture is put together by itself.
     fn supports(&self, data: &Data, _training: &Training) -> Result<(), ModelError> {
-        const MOST: u64 = 4096;
-        let pictures = data.micro_batch.saturating_mul(data.images);
-        at_most("data.micro_batch times data.images", pictures, MOST)
+        pictures::few(data)
     }
 }
 
@@ -176,11 +171,8 @@ impl Llava {
             masks
         });
         let hidden = cx.module("language_model", |cx| {
-            let inputs = ModelInputs {
-                padding_mask: padding,
-                ..ModelInputs::default()
-            };
-            self.text.run(cx, embeddings.clone(), ids, inputs, cache)
+            self.text
+                .padded(cx, embeddings.clone(), ids, padding, cache)
         });
         drop((masks, seen));
         (hidden, features)

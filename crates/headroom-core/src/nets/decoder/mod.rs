@@ -179,8 +179,34 @@ impl Decoder {
         output
     }
 
+    /// The same of a model whose output holds more, such as the features of pictures.
+    fn output_with(
+        &self,
+        cx: &Cx,
+        hidden: &Tensor,
+        labels: &Tensor,
+        cache: Cache,
+        more: impl IntoIterator<Item = Tensor>,
+    ) -> Output {
+        let mut output = self.output(cx, hidden, labels, cache);
+        output.held.extend(more);
+        output
+    }
+
     fn model(&self, cx: &Cx, ids: &Tensor, padding: Option<&Tensor>, cache: &Cache) -> Tensor {
         let embeddings = self.embeddings(cx, ids);
+        self.padded(cx, embeddings, ids, padding, cache)
+    }
+
+    /// The model from its input embeddings on, of which some may be padding.
+    fn padded(
+        &self,
+        cx: &Cx,
+        embeddings: Tensor,
+        ids: &Tensor,
+        padding: Option<&Tensor>,
+        cache: &Cache,
+    ) -> Tensor {
         let inputs = ModelInputs {
             padding_mask: padding,
             ..ModelInputs::default()

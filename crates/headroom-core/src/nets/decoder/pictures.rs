@@ -2,7 +2,8 @@
 
 use std::cell::RefCell;
 
-use super::super::Cx;
+use super::super::error::at_most;
+use super::super::{Cx, ModelError};
 use crate::tape::{DType, Tensor};
 use headroom_scenario::Data;
 
@@ -56,6 +57,13 @@ pub(super) fn total(pictures: &[[u64; 2]]) -> u64 {
         .iter()
         .map(|[height, width]| height.saturating_mul(*width));
     each.fold(0, u64::saturating_add)
+}
+
+/// Pictures that are taken one by one are few enough to be followed.
+pub(super) fn few(data: &Data) -> Result<(), ModelError> {
+    const MOST: u64 = 4096;
+    let pictures = data.micro_batch.saturating_mul(data.images);
+    at_most("data.micro_batch times data.images", pictures, MOST)
 }
 
 /// The padding mask that every processor returns, of ones where nothing is padded.

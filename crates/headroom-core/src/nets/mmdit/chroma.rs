@@ -8,7 +8,7 @@ use crate::nets::diffusion::{
 };
 use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::tape::{DType, Tensor};
-use headroom_scenario::{Checkpointing, Data};
+use headroom_scenario::Data;
 
 #[derive(Clone, Copy, Debug)]
 struct Chroma {
@@ -113,7 +113,7 @@ impl Net for Chroma {
         let both = Tensor::cat(&text, &[&hidden], 1);
         drop(hidden);
         // What is checkpointed is not given the mask.
-        let checkpoints = cx.env.training.checkpointing != Checkpointing::None;
+        let checkpoints = cx.recomputes();
         let joint = Joint {
             mask: joint.mask.filter(|_| !checkpoints),
             ..joint

@@ -155,7 +155,7 @@ pub(super) const SIZES: &[(&str, &[&str])] = &[
     ("v_clipped", &["use_clipped_linears"]),
     ("v_standardized", &["standardize"]),
     ("pool", &["pooling_kernel_size"]),
-    ("v_global", &["num_global_layers"]),
+    ("v_gated_layers", &["num_global_layers"]),
     ("v_out", &["vision_output_dim"]),
     ("tiles", &["max_num_tiles"]),
     ("proj_bias", &["multimodal_projector_bias"]),

@@ -61,9 +61,9 @@ impl Net for WithPictures {
         let padding = batch.get(5);
         let run = |cx: &Cx| self.model(cx, [ids, pixels, types], padding, &cache);
         let (hidden, features) = cx.module("model", run);
-        let mut output = self.text.text.output(cx, &hidden, labels, cache);
-        output.held.extend(features);
-        output
+        self.text
+            .text
+            .output_with(cx, &hidden, labels, cache, features)
     }
 }
 

@@ -8,7 +8,7 @@ use std::cell::Cell;
 use super::super::{Cx, ModelError, Net, Output, Sizes, inputs};
 use super::family::Family;
 use super::pictures;
-use super::{Decoder, ModelInputs, cache};
+use super::{Decoder, cache};
 use crate::tape::Tensor;
 use headroom_scenario::Data;
 use tower::Tower;
@@ -55,9 +55,7 @@ impl Net for InternVl {
         let cache = cache(cx);
         let run = |cx: &Cx| self.model(cx, [ids, pixels], batch.get(4), &cache);
         let (hidden, features) = cx.module("model", run);
-        let mut output = self.text.output(cx, &hidden, labels, cache);
-        output.held.extend(features);
-        output
+        self.text.output_with(cx, &hidden, labels, cache, features)
     }
 }
 
@@ -123,11 +121,8 @@ impl InternVl {
             masks
         });
         let hidden = cx.module("language_model", |cx| {
-            let inputs = ModelInputs {
-                padding_mask: padding,
-                ..ModelInputs::default()
-            };
-            self.text.run(cx, embeddings.clone(), ids, inputs, cache)
+            self.text
+                .padded(cx, embeddings.clone(), ids, padding, cache)
         });
         drop((seen, masks));
         (hidden, features)

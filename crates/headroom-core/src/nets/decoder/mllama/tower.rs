@@ -43,7 +43,7 @@ impl Tower {
         Ok(Self {
             hidden,
             layers,
-            global_layers: sizes.or("v_global", 8),
+            global_layers: sizes.or("v_gated_layers", 8),
             heads: sizes.need("v_heads")?.max(1),
             ffn: sizes.or("v_ffn", 4 * hidden),
             image: sizes.or("img", 560),

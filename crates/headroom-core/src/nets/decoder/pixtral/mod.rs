@@ -6,8 +6,7 @@ mod tower;
 use super::super::{Cx, ModelError, Net, Output, Sizes, inputs};
 use super::family::Family;
 use super::pictures::{self, Batch, Pictures, total};
-use super::{Decoder, ModelInputs, cache};
-use crate::nets::error::at_most;
+use super::{Decoder, cache};
 use crate::tape::{DType, Tensor};
 use headroom_scenario::{Data, Training};
 use tower::Tower;
@@ -75,16 +74,12 @@ impl Net for Mistral3 {
         let cache = cache(cx);
         let run = |cx: &Cx| self.model(cx, [ids, pixels], batch.get(5), &cache);
         let (hidden, features) = cx.module("model", run);
-        let mut output = self.text.output(cx, &hidden, labels, cache);
-        output.held.extend(features);
-        output
+        self.text.output_with(cx, &hidden, labels, cache, features)
     }
 
     /// Each picture is cut out of the padded ones by itself.
     fn supports(&self, data: &Data, _training: &Training) -> Result<(), ModelError> {
-        const MOST: u64 = 4096;
-        let pictures = data.micro_batch.saturating_mul(data.images);
-        at_most("data.micro_batch times data.images", pictures, MOST)
+        pictures::few(data)
     }
 }
 
@@ -130,11 +125,8 @@ impl Mistral3 {
             masks
         });
         let hidden = cx.module("language_model", |cx| {
-            let inputs = ModelInputs {
-                padding_mask: padding,
-                ..ModelInputs::default()
-            };
-            self.text.run(cx, embeddings.clone(), ids, inputs, cache)
+            self.text
+                .padded(cx, embeddings.clone(), ids, padding, cache)
         });
         drop((seen, masks));
         (hidden, features)
