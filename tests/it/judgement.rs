@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+use headroom_advice::planner::{Reach, cards, reach};
 use headroom_advice::{
     CARDS, Goal, GpuVerdict, Locks, Tier, gpus, largest_batch, on, on_cards, plan, splits, tiers,
 };
@@ -71,7 +72,7 @@ fn tiers_on_a_card_are_tiers_of_the_run_on_that_card() {
     let mut compared = 0;
     for words in RUNS {
         let run = run(words);
-        for card in CARDS.iter().step_by(2) {
+        for card in CARDS.iter().step_by(3) {
             let moved = on(&run, catalog::gpu(card.gpu).unwrap());
             let rows = on_cards(&run, card, &Locks::default()).unwrap();
             let Some(row) = rows.iter().find(|row| row.gpus == run.hardware.gpus) else {
@@ -95,7 +96,61 @@ fn tiers_on_a_card_are_tiers_of_the_run_on_that_card() {
             compared += 1;
         }
     }
-    assert!(compared >= 16, "{compared}");
+    assert!(compared >= 24, "{compared}");
+}
+
+/// The farthest a run reaches, over which some plan fits; a little farther none does.
+#[test]
+fn a_goal_is_reached_and_no_farther() {
+    let check = |words: &str, what: Reach| {
+        let run = run(words);
+        let reached = reach(&run, what, &Locks::default()).unwrap().unwrap();
+        let fits = |run: &Scenario| plan(run, Locks::default()).unwrap().fits();
+        let at = |value: u64| {
+            let mut changed = run.clone();
+            match what {
+                Reach::Batch => {
+                    changed.data.micro_batch = value;
+                    changed.training.accumulation = 1;
+                }
+                Reach::Length => changed.data.sequence = value,
+            }
+            changed
+        };
+        for plan in &reached.plans.plans {
+            assert!(plan.full.fits(), "{words} {what:?}");
+        }
+        assert!(reached.plans.fits(), "{words} {what:?}");
+        // A batch is always accumulated from smaller ones, so that only a longer sample can be too long.
+        if what == Reach::Length {
+            let beyond = (reached.value + reached.value / 20).next_multiple_of(128);
+            assert!(!fits(&at(beyond)), "{words} {what:?} {beyond}");
+        }
+        reached.value
+    };
+    let lora = "model=qwen3-0.6b gpu=rtx-3070-8gb mb=1 seq=2048 lora=on precision=amp-bf16-on-bf16";
+    let [batch, length] = [Reach::Batch, Reach::Length].map(|what| check(lora, what));
+    assert!(batch > 1 && length > 2048, "{batch} {length}");
+    assert!(check("model=gpt2 gpu=rtx-4090-24gb mb=8", Reach::Batch) > 8);
+}
+
+#[test]
+fn the_smallest_cards_are_the_smallest() {
+    let run = run("model=qwen2.5-7b gpu=rtx-4090-24gb mb=4 seq=2048 precision=amp-bf16");
+    let rows = cards(&run, &Locks::default());
+    assert!(!rows.is_empty());
+    for row in rows {
+        assert!(row.plan.full.fits(), "{} × {}", row.gpus, row.gpu);
+        let place = CARDS.iter().position(|card| card.gpu == row.gpu).unwrap();
+        let Some(smaller) = CARDS.get(place + 1) else {
+            continue;
+        };
+        let mut less = on(&run, catalog::gpu(smaller.gpu).unwrap());
+        less.hardware.gpus = row.gpus;
+        less.data.micro_batch = run.data.micro_batch.div_ceil(u64::from(row.gpus));
+        let found = plan(&less, Locks::default()).unwrap();
+        assert!(!found.fits(), "{} × {} would do", row.gpus, smaller.gpu);
+    }
 }
 
 #[test]

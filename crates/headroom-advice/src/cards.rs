@@ -17,11 +17,16 @@ pub struct Card {
 
 /// From large to small.
 pub const CARDS: &[Card] = &[
+    card("180", "b200-180gb"),
+    card("141", "h200-sxm-141gb"),
+    card("96", "rtx-pro-6000-blackwell-96gb"),
     card("80", "a100-sxm4-80gb"),
     card("48", "l40s-48gb"),
     card("40", "a100-sxm4-40gb"),
+    card("32", "rtx-5090-32gb"),
     card("24", "rtx-4090-24gb"),
     card("16", "rtx-4080-16gb"),
+    card("12", "rtx-3060-12gb"),
     card("8", "rtx-3070-8gb"),
 ];
 

@@ -1,5 +1,6 @@
 //! How far a run can go: the largest batch or length over which some plan fits, and the smallest GPUs.
 
+use super::choose;
 use super::edit::Edit;
 use super::evaluate::{Evaluator, with};
 use super::explore::Exploration;
@@ -83,7 +84,7 @@ pub fn reach(run: &Scenario, what: Reach, locks: &Locks) -> Result<Option<Reache
         };
         let mut evaluator = Evaluator::new(Space::new(&changed, locks.clone()));
         let edits = with(&edits, Edit::MicroBatch(once));
-        Ok::<_, Unsupported>(evaluator.fits(&edits).is_some())
+        Ok::<_, Unsupported>(choose::verified(&mut evaluator, &edits).is_some())
     };
     let now = (what.value(run) / unit).max(1);
     // The predictions are no more exact than a hundredth.

@@ -1,5 +1,7 @@
 //! What a change to a run is in a program's own files.
 
+use std::collections::HashSet;
+
 use super::header::header;
 use super::{File, Target, targets};
 use headroom_core::estimate::Estimate;
@@ -31,24 +33,49 @@ impl Change {
 impl Target {
     /// How this program's files follow a change from one scenario to another.
     pub fn change(&self, before: &Scenario, after: &Scenario) -> Change {
-        let estimate = Estimate::default();
-        let files = |scenario| (self.write)(scenario, &estimate);
-        let changed = match files(after) {
+        let changed = match self.body(after) {
             Ok(changed) => changed,
             Err(problems) => return Change::Refused(problems),
         };
-        let Ok(original) = files(before) else {
-            return Change::Enabled;
-        };
-        // The header names the scenario's link, which differs always.
-        let original = lines(&original, &header(self, before, &estimate));
-        let changed = lines(&changed, &header(self, after, &estimate));
-        let (removed, added) = (missing(&original, &changed), missing(&changed, &original));
-        if removed.is_empty() && added.is_empty() {
-            Change::NotExpressed
-        } else {
-            Change::Lines { removed, added }
+        match self.body(before) {
+            Ok(original) => between(&original, &changed),
+            Err(_) => Change::Enabled,
         }
+    }
+
+    /// Whether the program can run the last scenario and all between, and its files express each change from one to the next.
+    pub fn expresses(&self, first: &Scenario, rest: &[&Scenario]) -> bool {
+        let bodies: Result<Vec<_>, _> = rest.iter().map(|scenario| self.body(scenario)).collect();
+        let Ok(bodies) = bodies else {
+            return false;
+        };
+        let mut known = self.body(first).ok();
+        if bodies.is_empty() {
+            return known.is_some();
+        }
+        bodies.into_iter().all(|body| {
+            let before = known.replace(body);
+            match (before, &known) {
+                (Some(before), Some(after)) => between(&before, after).is_expressed(),
+                _ => true,
+            }
+        })
+    }
+
+    /// The lines of the files below their header, which names the scenario's link and so differs always.
+    fn body(&self, scenario: &Scenario) -> Result<Vec<String>, Vec<Problem>> {
+        let estimate = Estimate::default();
+        let files = (self.write)(scenario, &estimate)?;
+        Ok(lines(&files, &header(self, scenario, &estimate)))
+    }
+}
+
+fn between(original: &[String], changed: &[String]) -> Change {
+    let (removed, added) = (missing(original, changed), missing(changed, original));
+    if removed.is_empty() && added.is_empty() {
+        Change::NotExpressed
+    } else {
+        Change::Lines { removed, added }
     }
 }
 
@@ -60,18 +87,19 @@ pub fn expressing(before: &Scenario, after: &Scenario) -> Vec<&'static Target> {
         .collect()
 }
 
-/// The lines of the files below their header.
-fn lines<'a>(files: &'a [File], header: &str) -> Vec<&'a str> {
-    let known: Vec<&str> = header.lines().collect();
+fn lines(files: &[File], header: &str) -> Vec<String> {
+    let known: HashSet<&str> = header.lines().collect();
     let all = files.iter().flat_map(|file| file.contents.lines());
     // A script within another file is indented, header and all.
     all.map(str::trim)
         .filter(|line| !known.contains(line))
+        .map(str::to_string)
         .collect()
 }
 
 /// The lines of the first list that the second lacks.
-fn missing(from: &[&str], other: &[&str]) -> Vec<String> {
+fn missing(from: &[String], other: &[String]) -> Vec<String> {
+    let other: HashSet<&String> = other.iter().collect();
     let only = from.iter().filter(|line| !other.contains(line));
-    only.map(ToString::to_string).collect()
+    only.cloned().collect()
 }

@@ -184,16 +184,11 @@ fn fits(fit: Option<Fit>) -> Document {
 
 /// The programs that can run the plan and have a setting for each of its changes.
 fn programs(run: &Scenario, plan: &Plan) -> Vec<String> {
-    let able = export::targets().iter().filter(|target| {
-        let mut before = run;
-        can_run(target, &plan.full.scenario)
-            && plan.changes.iter().all(|change| {
-                let after = &change.after.scenario;
-                let expressed = target.change(before, after).is_expressed();
-                before = after;
-                expressed
-            })
-    });
+    let changes = plan.changes.iter();
+    let steps: Vec<&Scenario> = changes.map(|change| &change.after.scenario).collect();
+    let able = export::targets()
+        .iter()
+        .filter(|target| target.expresses(run, &steps));
     able.map(|target| target.id.into()).collect()
 }
 
