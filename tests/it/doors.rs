@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use headroom_core::estimate::Estimate;
+use headroom_core::estimate::{Estimate, quick_peak};
 use headroom_io::{export, import};
 use headroom_scenario::presets::{self, Preset};
 use headroom_scenario::resolve::resolve;
@@ -107,5 +107,71 @@ fn words_of_any_kind_are_read_or_refused() {
     }
     for hostile in HOSTILE {
         let _ = import::words(hostile, &Alone);
+    }
+}
+
+/// Without its link, what a program gets is read as a run that needs the same; what names no model that Headroom knows is asked.
+#[test]
+fn what_is_exported_is_read_without_its_link() {
+    // Its own Trainer masks padding, its own loss is fused, or its modules are its own: what is read is its run, not ours.
+    const OF_ITS_OWN: &[&str] = &["axolotl", "trl", "torchtune", "megatron"];
+    let mut same = std::collections::BTreeMap::<&str, usize>::new();
+    let mut wrong = Vec::new();
+    let every = if slow() { 1 } else { 7 };
+    for preset in presets::all().iter().step_by(every) {
+        let scenario = preset.scenario();
+        let wanted = quick_peak(&scenario).unwrap();
+        for (target, files) in export::all(&scenario, &Estimate::default()) {
+            let Ok(files) = files else { continue };
+            if OF_ITS_OWN.contains(&target.id) || files.is_empty() {
+                continue;
+            }
+            let without = |text: &str| {
+                let lines = text.lines();
+                let kept = lines.filter(|line| !line.trim_start().starts_with("# Scenario: "));
+                kept.fold(String::new(), |all, line| all + line + "\n")
+            };
+            let files: Vec<File> = files
+                .iter()
+                .map(|file| File {
+                    name: file.name.into(),
+                    text: without(&file.contents),
+                })
+                .collect();
+            let brought = import::files(&files, &Alone, None);
+            if brought.refused.is_some() || !brought.asks.is_empty() {
+                continue;
+            }
+            let mut read = resolve(&brought.draft).scenario;
+            // Few programs are told their card.
+            read.hardware.gpu.clone_from(&scenario.hardware.gpu);
+            match quick_peak(&read) {
+                Ok(peak) if peak == wanted => *same.entry(target.id).or_default() += 1,
+                other => wrong.push(format!(
+                    "{} as {}: {other:?}, not {wanted}: {}",
+                    preset.id,
+                    target.id,
+                    share::write(&read)
+                )),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let programs = [
+        "accelerate",
+        "hf",
+        "kubernetes",
+        "lightning",
+        "llama-factory",
+        "plain",
+        "ray",
+        "slurm",
+        "trainjob",
+    ];
+    for program in programs {
+        assert!(
+            same.get(program).is_some_and(|count| *count >= 3),
+            "{same:?}"
+        );
     }
 }

@@ -27,6 +27,7 @@ pub fn draft(facts: &Facts, over: Draft) -> Drafted {
             draft: over,
             left: Vec::new(),
         },
+        brings_loss: false,
     };
     writer.model(facts);
     writer.image(facts);
@@ -36,6 +37,7 @@ pub fn draft(facts: &Facts, over: Draft) -> Drafted {
     writer.numbers(facts);
     writer.adapters(facts);
     writer.rest(facts);
+    writer.loss(facts);
     writer.spread(facts);
     writer
         .drafted
@@ -47,6 +49,8 @@ pub fn draft(facts: &Facts, over: Draft) -> Drafted {
 struct Writer {
     tool: &'static str,
     drafted: Drafted,
+    /// Whether the task has a loss of its own.
+    brings_loss: bool,
 }
 
 impl Writer {
@@ -183,8 +187,13 @@ impl Writer {
         let Fact::Known { value, origin } = &facts.task else {
             return;
         };
+        let of_text = facts.network().and_then(model).is_some_and(|model| {
+            use ModelCategory::{Decoders, Encoders, TextEncoders};
+            matches!(model.category, Decoders | Encoders | TextEncoders)
+        });
         let objective = match value {
-            Task::Sft => "sft",
+            // Its head is fused with its loss; others train on the model's own.
+            Task::Sft if matches!(self.tool, "trl" | "unsloth" | "sentence") => "sft",
             Task::Dpo => "dpo",
             Task::Kto => "kto",
             Task::Orpo => "orpo",
@@ -200,13 +209,26 @@ impl Writer {
             | Task::MaskedLm
             | Task::Diffusion
             | Task::SelfDistillation
+            | Task::Seq2Seq
+            | Task::Sft
             | Task::Ctc => "pretraining",
+            Task::Classification
+            | Task::TokenClassification
+            | Task::Regression
+            | Task::QuestionAnswering
+            | Task::Reranking
+            | Task::Contrastive
+                if of_text =>
+            {
+                value.word()
+            }
             other => {
                 self.leave(format!("task: {other}"));
                 return;
             }
         };
         self.set("task.objective", objective, origin);
+        self.brings_loss = objective != "pretraining";
         if matches!(value, Task::Grpo | Task::Rloo | Task::Ppo) {
             self.whole("task.prompt", &facts.prompt);
             self.whole("task.completion", &facts.completion);
@@ -220,6 +242,28 @@ impl Writer {
                 self.set("task.vllm_share", share.to_string(), origin);
             }
         }
+    }
+
+    /// The loss of a trainer after pre-training is its task's, by Liger or not.
+    fn loss(&mut self, facts: &Facts) {
+        const CHUNKED: &[Task] = &[Task::Dpo, Task::Orpo, Task::Cpo, Task::Simpo, Task::Grpo];
+        let (true, Some(task)) = (self.brings_loss, facts.task.value()) else {
+            return;
+        };
+        let (liger, by) = match &facts.liger {
+            Fact::Known { value, origin } => (*value, origin.clone()),
+            _ => (false, fact::Origin::Follows("its own loss".into())),
+        };
+        if liger && *task == Task::Sft {
+            // Its forward takes the place of the fused head.
+            let by = fact::Origin::Follows("Liger's forward has the loss".into());
+            self.set("task.objective", "pretraining", &by);
+            return;
+        }
+        if liger && CHUNKED.contains(task) {
+            self.set("task.head", "liger", &by);
+        }
+        self.set("training.loss", "library", &by);
     }
 
     /// Types of weights and operations.
@@ -456,6 +500,9 @@ fn precision(weights: Option<Weights>, compute: Compute, data: DataParallel) -> 
     };
     let engine = data >= DataParallel::Zero0;
     match compute {
+        // Without autocast, weights compute in their own type.
+        Compute::Fp32 if weights == Some(Weights::Bf16) && !engine => "bf16",
+        Compute::Fp32 if weights == Some(Weights::Fp16) && !engine => "fp16",
         Compute::Fp32 | Compute::Tf32 => "fp32",
         Compute::Bf16 | Compute::Bf16Fp8 if engine => "amp-bf16",
         Compute::Fp16 if engine => "amp-fp16",

@@ -9,6 +9,7 @@ pub mod fact;
 pub mod facts;
 mod finish;
 mod flags;
+mod jobs;
 pub mod keys;
 pub mod names;
 pub mod optimizers;

@@ -5,9 +5,11 @@ use headroom_scripts::{Beside, File, python, shell};
 
 use super::comments;
 use super::documents;
+use super::fact::Fact;
 use super::facts::Facts;
 use super::finish;
 use super::flags;
+use super::jobs;
 use super::keys;
 use super::parts;
 use super::program::{Form, Source, is_kind};
@@ -30,9 +32,13 @@ pub fn files(files: &[File], beside: &dyn Beside) -> Facts {
     if all.is_empty() {
         return Facts::refuse("nothing was given");
     }
-    let main = all.iter().position(|facts| {
-        facts.refused.is_none() && (!facts.model.is_unsaid() || !facts.micro_batch.is_unsaid())
-    });
+    // What names the model is filled up by the rest; a part of a run, such as an engine's configuration, has a batch at most.
+    let first = |says: &dyn Fn(&Facts) -> bool| {
+        all.iter()
+            .position(|facts| facts.refused.is_none() && says(facts))
+    };
+    let main = first(&|facts| facts.model.is_known())
+        .or_else(|| first(&|facts| !facts.model.is_unsaid() || !facts.micro_batch.is_unsaid()));
     let mut main = all.swap_remove(main.unwrap_or(0).min(all.len().saturating_sub(1)));
     for part in all {
         main.fill(part);
@@ -43,6 +49,15 @@ pub fn files(files: &[File], beside: &dyn Beside) -> Facts {
 /// What one file says.
 pub fn file(file: &File, beside: &dyn Beside) -> Facts {
     let kind = kind(&file.name, &file.text);
+    if kind == Kind::Document
+        && let Some(job) = jobs::read(file)
+    {
+        let mut facts = self::file(&job.script, beside);
+        if let Some(gpu) = job.gpu.filter(|_| facts.gpu.is_unsaid()) {
+            facts.gpu = Fact::read(gpu, "resources.accelerators");
+        }
+        return facts;
+    }
     let mut facts = match kind {
         Kind::Shell => script(file, beside),
         Kind::Python => module(file, &[], None, beside),
@@ -101,10 +116,9 @@ pub struct Launched {
 
 /// The launches of a script.
 pub fn launches(file: &File, beside: &dyn Beside) -> Vec<Launched> {
-    if kind(&file.name, &file.text) != Kind::Shell {
+    let Some(script) = evaluated(file, beside) else {
         return Vec::new();
-    }
-    let script = shell::evaluate(&file.text, beside);
+    };
     let launched = |command: &shell::Command| {
         let launch = shell::launch(command, &script, beside)?;
         let variables = command.environment.iter();
@@ -121,6 +135,22 @@ pub fn launches(file: &File, beside: &dyn Beside) -> Vec<Launched> {
         .iter()
         .filter_map(launched)
         .collect()
+}
+
+/// The files that a script writes before it starts a program.
+pub fn written(file: &File, beside: &dyn Beside) -> Vec<File> {
+    let files = evaluated(file, beside).map_or_else(Vec::new, |script| script.files);
+    let file = |(name, text)| File { name, text };
+    files.into_iter().map(file).collect()
+}
+
+/// What a script does, or the one of a job file.
+fn evaluated(file: &File, beside: &dyn Beside) -> Option<shell::Script> {
+    match kind(&file.name, &file.text) {
+        Kind::Shell => Some(shell::evaluate(&file.text, beside)),
+        Kind::Document => jobs::read(file).map(|job| shell::evaluate(&job.script.text, beside)),
+        Kind::Python | Kind::Words => None,
+    }
 }
 
 /// What words say: a command, or a sentence.

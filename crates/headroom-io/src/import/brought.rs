@@ -20,7 +20,7 @@ use headroom_scripts::{Beside, File};
 use super::own::{self, Own};
 use super::usual;
 use super::{
-    Imported, KeyEffect, allocator, config, effect_of_key, known, plugin_script, recorded,
+    Imported, KeyEffect, allocator, config, effect_of_key, known, plain, plugin_script, recorded,
 };
 
 /// What was brought.
@@ -153,13 +153,28 @@ fn others(files: &[File], beside: &dyn Beside, run: Option<&Scenario>) -> Brough
         .iter()
         .flat_map(|file| reading::launches(file, beside))
         .collect();
-    let documents = files.iter().filter_map(|file| parse(&file.text));
+    let written = files.iter().flat_map(|file| reading::written(file, beside));
+    let written: Vec<File> = written.collect();
+    let documents = files.iter().chain(&written);
+    let documents: Vec<Document> = documents.filter_map(|file| parse(&file.text)).collect();
+    // Our own loop's configuration leaves nothing to its script.
+    let ours = documents
+        .iter()
+        .find(|document| plain::recognises(document));
+    if let Some(ours) = ours {
+        return of_import(plain::read(ours), true);
+    }
     let flags = launches
         .iter()
         .map(|one| equivalent(&one.launch, one.flags.clone()));
-    let exact = documents
+    // What names its model says more than a part of a run, such as its launcher's configuration.
+    let mut exact: Vec<Imported> = documents
+        .into_iter()
         .chain(flags)
-        .find_map(|document| known(&document, run_or_default));
+        .filter_map(|document| known(&document, run_or_default))
+        .collect();
+    exact.sort_by_key(|exact| exact.part);
+    let exact = exact.into_iter().next();
     let mut brought = match exact {
         Some(exact) if facts.refused.is_some() => of_import(exact, run.is_some()),
         Some(exact) if exact.part && run.is_some() => of_import(exact, true),
@@ -362,6 +377,7 @@ impl Brought {
 fn merged(exact: Imported, facts: Facts) -> Brought {
     const BY_FACTS: &[&str] = &[
         "task.objective",
+        "training.loss",
         "hardware.gpus",
         "hardware.nodes",
         "parallel.strategy",

@@ -9,6 +9,7 @@ pub mod lightning;
 pub mod litgpt;
 mod own;
 mod pattern;
+mod plain;
 pub mod recorded;
 pub mod snapshot;
 pub mod take;
@@ -186,6 +187,7 @@ enum Scope {
 /// Importers by program; the formats with the most distinctive keys come first.
 const READERS: &[Reader] = &[
     (recorded::recognises, Scope::WholeRun(recorded::read)),
+    (plain::recognises, Scope::WholeRun(plain::read)),
     (config::recognises, Scope::WholeRun(config::read)),
     (
         config::timm::recognises,

@@ -45,7 +45,8 @@ pub fn read(document: &Document) -> Imported {
             reader.set("training.loss", "chunked-loss");
             reader.copy("loss.num_output_chunks", "training.loss_chunks");
         }
-        Some("torch.nn.CrossEntropyLoss") | None => {}
+        Some("torch.nn.CrossEntropyLoss") => reader.set("training.loss", "library"),
+        None => {}
         Some(_) => reader.mark_unused("loss._component_"),
     }
     if reader.switch("dataset.packed") == Some(false) {

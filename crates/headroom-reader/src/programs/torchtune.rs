@@ -190,12 +190,21 @@ fn model_of(keys: &Keys, builder: &str) -> Fact<String> {
                 .trim_start_matches("qlora_")
                 .trim_start_matches("lora_")
                 .trim_start_matches("dora_");
-            // `llama3_1_8b` is written `llama3.1-8b`.
             let plain = plain.replace("_instruct", "").replace("_base", "");
-            let (family, size) = plain.rsplit_once('_').unwrap_or((plain.as_str(), ""));
-            Fact::read(format!("{}-{size}", family.replace('_', ".")), "model")
+            let named = written(&plain).find(|name| crate::names::named(name).catalogue.is_some());
+            let name = named.or_else(|| written(&plain).next());
+            Fact::read(name.unwrap_or(plain), "model")
         }
     }
+}
+
+/// The names that a builder may stand for: `llama3_1_8b` is `llama3.1-8b`, and `qwen2_5_0_5b` is `qwen2.5-0.5b`.
+fn written(builder: &str) -> impl Iterator<Item = String> {
+    let parts: Vec<&str> = builder.split('_').collect();
+    [1, 2].into_iter().filter_map(move |of_size| {
+        let (family, size) = parts.split_at_checked(parts.len().checked_sub(of_size)?)?;
+        Some(format!("{}-{}", family.join("."), size.join(".")))
+    })
 }
 
 fn spread(keys: &Keys, gpus: Option<u64>, text: &str, facts: &mut Facts) {

@@ -2,7 +2,7 @@
 
 use super::{Library, Origin, Values};
 use crate::settings::{self, SettingId, Value};
-use crate::{Scenario, Stack, Trainer};
+use crate::{Objective, Scenario, Stack, Trainer};
 use headroom_catalog::{self as catalog, Fact};
 
 /// A default of the trainer or of a library below it.
@@ -18,7 +18,10 @@ pub struct StackDefault {
 }
 
 pub(super) fn apply(scenario: &Scenario, values: &mut Values) {
-    for (setting, value, library, fact) in all(&scenario.stack) {
+    // A task after pre-training has its own loss, whatever its trainer takes for others.
+    let own_loss = scenario.training.task.objective != Objective::Pretraining;
+    let takes = |setting: SettingId| !(own_loss && setting.path == "training.loss");
+    for (setting, value, library, fact) in all(&scenario.stack).filter(|row| takes(row.0)) {
         values.insert(setting, (value, Origin::Trainer { library, fact }));
     }
 }

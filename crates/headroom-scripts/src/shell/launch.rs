@@ -320,17 +320,18 @@ pub(super) fn torch_like(
     arguments: Vec<Word>,
     launcher: Launcher,
 ) -> Launch {
-    let nodes = match options.get(&["nnodes"]) {
+    let environment = |name: &str| command.environment.get(name).cloned();
+    let nodes = options.get(&["nnodes"]).cloned();
+    let nodes = match nodes.or_else(|| environment("PET_NNODES")) {
         None => Ok(1),
         Some(word) => match word.text.split_once(':') {
             Some((least, most)) if word.unknown.is_none() && least == most => {
                 most.parse().map_err(|_| word.text.clone())
             }
             Some(_) if word.unknown.is_none() => Err(format!("nnodes {}", word.text)),
-            _ => count(word),
+            _ => count(&word),
         },
     };
-    let environment = |name: &str| command.environment.get(name).cloned();
     let per_node = options
         .get(&["nproc_per_node", "nproc-per-node"])
         .cloned()

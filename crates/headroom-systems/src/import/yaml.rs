@@ -32,10 +32,20 @@ fn has(document: &Document, section: &str, keys: &[&str]) -> bool {
 fn is_gsa(document: &Document) -> bool {
     // The guide prints excerpts without their section.
     let piece = has(document, "", &["micro_batch_size"]) && has(document, "", &["max_seq_len"]);
+    // What names a model trains another one.
+    let named = [
+        "base_model",
+        "model",
+        "model_name",
+        "model_name_or_path",
+        "model_id",
+        "kind",
+        "checkpoint_dir",
+    ];
     has(document, "model", &["gsa", "d_ffn", "n_kv_heads"])
         || has(document, "gsa", &["k_base", "k_max"])
         || has(document, "training", &["indexer_lr_multiplier"])
-        || piece && !has(document, "", &["base_model"])
+        || piece && !has(document, "", &named)
 }
 
 fn is_peptrm(document: &Document) -> bool {

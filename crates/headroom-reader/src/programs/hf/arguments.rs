@@ -4,9 +4,9 @@
 //! named.
 
 use crate::fact::Fact;
-use crate::facts::Facts;
+use crate::facts::{Ask, Facts};
 use crate::keys::Keys;
-use crate::words::{Checkpointing, Task};
+use crate::words::{Checkpointing, Compute, Task};
 
 use super::precision;
 
@@ -70,6 +70,45 @@ pub fn defaults(facts: &mut Facts) {
     facts.checkpointing = take(&mut facts.checkpointing)
         .or_default(Checkpointing::Off, "transformers' gradient_checkpointing");
     facts.liger = take(&mut facts.liger).or_default(false, "transformers' use_liger_kernel");
+}
+
+/// Defaults of a version of TRL: since 0.22 its own configurations checkpoint, and since 0.19 they compute in bf16.
+pub fn of_trl(version: (u32, u32), own_config: bool, facts: &mut Facts) {
+    use std::mem::take;
+    let sampled = matches!(facts.task.value(), Some(Task::Grpo | Task::Rloo));
+    if own_config {
+        if version >= (0, 22) {
+            facts.checkpointing = take(&mut facts.checkpointing)
+                .or_default(Checkpointing::On, "TRL's gradient_checkpointing");
+        }
+        if version >= (0, 19) {
+            facts.compute =
+                take(&mut facts.compute).or_default(Compute::Bf16Autocast, "TRL's bf16");
+        }
+    }
+    if sampled {
+        facts.samples = take(&mut facts.samples).or_default(8, "TRL's num_generations");
+        let prompt = take(&mut facts.prompt);
+        let prompt = if version < (0, 24) {
+            prompt.or_default(512, "TRL's max_prompt_length")
+        } else {
+            prompt
+        };
+        let completion = take(&mut facts.completion).or_default(256, "TRL's max_completion_length");
+        if let (Some(prompt), Some(completion)) = (prompt.value(), completion.value()) {
+            let sum = prompt.saturating_add(*completion);
+            facts.sequence = take(&mut facts.sequence).or_follows(sum, "prompt and completion");
+        } else if facts.sequence.is_unsaid() {
+            facts.ask(
+                Ask::Sequence,
+                "prompts are not cut: their longest one decides",
+            );
+        }
+        facts.prompt = prompt;
+        facts.completion = completion;
+    } else {
+        facts.sequence = take(&mut facts.sequence).or_default(1024, "TRL's max_length");
+    }
 }
 
 /// The length of what one forward sees.

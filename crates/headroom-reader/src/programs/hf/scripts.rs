@@ -11,6 +11,9 @@ use headroom_scripts::shell::Launch;
 
 use super::{adapters, arguments, known, precision, yaml};
 
+/// The TRL whose commands are meant, unless a file says otherwise.
+const TRL: (u32, u32) = (1, 0);
+
 pub fn read(source: &Source, launch: &Launch, flags: &Keys) -> Option<Facts> {
     const OWN: &[&str] = &[
         "per_device_train_batch_size",
@@ -40,7 +43,8 @@ pub fn read(source: &Source, launch: &Launch, flags: &Keys) -> Option<Facts> {
     }
     let known = known::find(program, flags);
     let count = OWN.iter().filter(|key| flags.has(key)).count();
-    let enough = count >= 5 || (count >= 3 && names_model(flags));
+    let command = command(launch);
+    let enough = command.is_some() || count >= 5 || (count >= 3 && names_model(flags));
     if known.is_none() && !enough {
         return None;
     }
@@ -52,9 +56,11 @@ pub fn read(source: &Source, launch: &Launch, flags: &Keys) -> Option<Facts> {
         }
         None => flags,
     };
+    let program = command.unwrap_or(program);
     let task = task(program, keys);
     let trl = known.is_none()
-        && (is_trl(program)
+        && (command.is_some()
+            || is_trl(program)
             || keys.has("use_peft")
             || (keys.has("dataset_name") && task.is_some()));
     let mut facts = match known {
@@ -88,6 +94,9 @@ pub fn read(source: &Source, launch: &Launch, flags: &Keys) -> Option<Facts> {
         (known.apply)(keys, &mut facts);
     }
     method(keys, &mut facts, if trl { 16 } else { 8 });
+    if command.is_some() {
+        arguments::of_trl(TRL, true, &mut facts);
+    }
     arguments::defaults(&mut facts);
     if facts.compute.is_unsaid() {
         facts.compute = Fact::default_of(Compute::Fp32, "neither bf16 nor fp16");
@@ -121,19 +130,27 @@ fn configured(source: &Source, launch: &Launch, flags: &Keys) -> Option<Facts> {
     let mut keys = documents::read(&text)?;
     keys.overlay(flags);
     let mut facts = yaml::read(&keys, source.beside)?;
-    if let Some(task) = task(&launch.program.text, &keys) {
-        facts.task = Fact::follows(task, format!("the name of {}", launch.program.text));
+    let program = command(launch).unwrap_or(&launch.program.text);
+    if let Some(task) = task(program, &keys) {
+        facts.task = Fact::follows(task, format!("the name of {program}"));
     }
     launched::apply(launch, &keys, source.beside, &mut facts);
     precision::settle(&mut facts, "transformers");
     Some(facts)
 }
 
+/// The name of one of TRL's own commands: `trl sft`, or the module that it starts.
+fn command(launch: &Launch) -> Option<&str> {
+    let program = launch.program.text.as_str();
+    if program == "trl" {
+        return launch.arguments.first().map(|first| first.text.as_str());
+    }
+    let module = program.strip_prefix("trl.scripts.");
+    module.or_else(|| program.split_once("trl/scripts/").map(|(_, file)| file))
+}
+
 fn is_trl(program: &str) -> bool {
-    program == "trl"
-        || program.contains("trl/")
-        || program.contains("open_r1")
-        || program.contains("alignment")
+    program.contains("trl/") || program.contains("open_r1") || program.contains("alignment")
 }
 
 /// The task that a script's name says: `examples/scripts/dpo.py`, `run_sft.py`, `trl grpo`.

@@ -8,7 +8,7 @@ use super::adapter;
 use super::calls::{Calls, argument, ends_with, last};
 use super::model::Model;
 use crate::fact::Fact;
-use crate::facts::{Ask, Facts};
+use crate::facts::Facts;
 use crate::keys::Keys;
 use crate::names;
 use crate::programs::hf::{arguments, precision};
@@ -402,9 +402,8 @@ impl<'a> Trainer<'a> {
         }
     }
 
-    /// TRL's configurations: since 0.22 they checkpoint, and since 0.19 they compute in bf16.
+    /// Defaults of the TRL that a script is written for.
     fn trl_defaults(&self, calls: &Calls, facts: &mut Facts) {
-        use std::mem::take;
         let pinned = Self::version(calls, "trl");
         let own = calls.keys(self.call);
         // Arguments that the trainer itself took until 0.12.
@@ -424,41 +423,7 @@ impl<'a> Trainer<'a> {
             .is_some_and(|config| ends_with(&config.path, "TrainingArguments"));
         let old = pinned.is_none() && (old > 0 || by_config);
         let version = pinned.unwrap_or(if old { (0, 8) } else { (1, 0) });
-        let sampled = matches!(facts.task.value(), Some(Task::Grpo | Task::Rloo));
-        if !by_config {
-            if version >= (0, 22) {
-                facts.checkpointing = take(&mut facts.checkpointing)
-                    .or_default(Checkpointing::On, "TRL's gradient_checkpointing");
-            }
-            if version >= (0, 19) {
-                facts.compute =
-                    take(&mut facts.compute).or_default(Compute::Bf16Autocast, "TRL's bf16");
-            }
-        }
-        if sampled {
-            facts.samples = take(&mut facts.samples).or_default(8, "TRL's num_generations");
-            let prompt = take(&mut facts.prompt);
-            let prompt = if version < (0, 24) {
-                prompt.or_default(512, "TRL's max_prompt_length")
-            } else {
-                prompt
-            };
-            let completion =
-                take(&mut facts.completion).or_default(256, "TRL's max_completion_length");
-            if let (Some(prompt), Some(completion)) = (prompt.value(), completion.value()) {
-                let sum = prompt.saturating_add(*completion);
-                facts.sequence = take(&mut facts.sequence).or_follows(sum, "prompt and completion");
-            } else if facts.sequence.is_unsaid() {
-                facts.ask(
-                    Ask::Sequence,
-                    "prompts are not cut: their longest one decides",
-                );
-            }
-            facts.prompt = prompt;
-            facts.completion = completion;
-        } else {
-            facts.sequence = take(&mut facts.sequence).or_default(1024, "TRL's max_length");
-        }
+        arguments::of_trl(version, !by_config, facts);
     }
 }
 
