@@ -243,11 +243,9 @@ mod tests {
             None,
         );
         check(
-            &format!(
-                "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nspec:\n  trainer:\n    numNodes: 2\n    \
+            "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nspec:\n  trainer:\n    numNodes: 2\n    \
                  numProcPerNode: 4\n    command: [torchrun, -m, trl.scripts.sft, --model_name_or_path, Qwen/Qwen3-4B, \
-                 --per_device_train_batch_size, 3, --dataset_name, d]\n"
-            ),
+                 --per_device_train_batch_size, 3, --dataset_name, d]\n",
             8,
             None,
         );
