@@ -18,6 +18,7 @@ mod links;
 mod moves;
 mod networks;
 mod presets;
+mod reading;
 mod recipes;
 mod snapshots;
 mod strategy;

@@ -84,6 +84,9 @@ impl Writer {
         };
         if let Some(id) = facts.network() {
             self.set("model.id", id, origin);
+        } else if let Some(sized) = facts.sized() {
+            self.set("model.id", sized.model, origin);
+            self.set("model.dims", sized.dims(), origin);
         }
     }
 
@@ -187,13 +190,16 @@ impl Writer {
         let Fact::Known { value, origin } = &facts.task else {
             return;
         };
-        let of_text = facts.network().and_then(model).is_some_and(|model| {
+        let category = facts.network().and_then(model).map(|model| model.category);
+        let of_text = category.is_some_and(|category| {
             use ModelCategory::{Decoders, Encoders, TextEncoders};
-            matches!(model.category, Decoders | Encoders | TextEncoders)
+            matches!(category, Decoders | Encoders | TextEncoders)
         });
+        // The head of a causal language model alone is fused with its loss.
+        let fuses = matches!(self.tool, "trl" | "unsloth" | "sentence")
+            && category.is_none_or(|category| category == ModelCategory::Decoders);
         let objective = match value {
-            // Its head is fused with its loss; others train on the model's own.
-            Task::Sft if matches!(self.tool, "trl" | "unsloth" | "sentence") => "sft",
+            Task::Sft if fuses => "sft",
             Task::Dpo => "dpo",
             Task::Kto => "kto",
             Task::Orpo => "orpo",
@@ -232,7 +238,7 @@ impl Writer {
         if matches!(value, Task::Grpo | Task::Rloo | Task::Ppo) {
             self.whole("task.prompt", &facts.prompt);
             self.whole("task.completion", &facts.completion);
-            self.whole("task.generations", &facts.samples);
+            self.generations(facts);
             if let Fact::Known {
                 value: Some(share),
                 origin,
@@ -241,6 +247,24 @@ impl Writer {
                 self.set("task.sampler", "vllm", origin);
                 self.set("task.vllm_share", share.to_string(), origin);
             }
+        }
+    }
+
+    /// Completions of a prompt: programs whose micro-batches are rows of any group need no whole groups.
+    fn generations(&mut self, facts: &Facts) {
+        let whole = |fact: &Fact<u64>| fact.value().copied().unwrap_or(1).max(1);
+        let samples = whole(&facts.samples);
+        let rows = [&facts.micro_batch, &facts.accumulation, &facts.gpus].map(whole);
+        let rows = rows.into_iter().fold(1, u64::saturating_mul);
+        let groups = matches!(facts.task.value(), Some(Task::Grpo | Task::Rloo));
+        if groups && rows.is_multiple_of(samples) {
+            self.whole("task.generations", &facts.samples);
+        } else if groups {
+            self.set(
+                "task.generations",
+                "1",
+                &fact::Origin::Follows(format!("{rows} rows are no groups of {samples}")),
+            );
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::fact::Fact;
 use super::names;
-use super::shape::Shape;
+use super::shape::{Shape, Sized};
 use super::words::{
     Adapter, Attention, Checkpointing, Compute, Offload, Strategy, Task, Trained, Wanted, Weights,
 };
@@ -128,6 +128,11 @@ impl Facts {
     pub fn network(&self) -> Option<&'static str> {
         let by_sizes = self.shape.and_then(|shape| shape.catalogue());
         by_sizes.or_else(|| names::named(self.model.value()?).catalogue)
+    }
+
+    /// Its sizes, where the catalogue has its kind of network in other sizes only.
+    pub fn sized(&self) -> Option<Sized> {
+        self.shape.as_ref().and_then(Shape::sized)
     }
 
     /// Whether anything about a run was understood.

@@ -121,6 +121,39 @@ impl Shape {
         of_positions.or_else(|| fits.first()).map(|entry| entry.id)
     }
 
+    /// The kind of network in these sizes; `None` where a size is missing, or the catalogue has no such kind.
+    pub fn sized(&self) -> Option<Sized> {
+        let kind = self.blocks.architectures().first()?;
+        let mut entries = models().iter().filter(|entry| entry.arch == *kind);
+        let entry = entries.next()?;
+        if self.experts.is_some() != entry.size("experts").is_some() || self.heads == 0 {
+            return None;
+        }
+        let four = |hidden: u64| (self.blocks == Blocks::Gpt2).then(|| 4 * hidden);
+        let ffn = self.ffn.or_else(|| four(self.hidden))?;
+        let known = [
+            ("layers", Some(self.layers)),
+            ("hidden", Some(self.hidden)),
+            ("heads", Some(self.heads)),
+            ("kv", Some(self.kv.unwrap_or(self.heads))),
+            ("head_dim", Some(self.hidden / self.heads)),
+            ("ffn", Some(ffn)),
+            ("vocab", Some(self.vocabulary?)),
+            ("ctx", self.positions),
+            ("experts", self.experts),
+            // Two matrices where nothing says that they are one.
+            ("tied", Some(self.tied.map_or(0, u64::from))),
+        ];
+        let has = |name: &str| entry.size(name).is_some();
+        let sizes = known.into_iter().filter(|(name, _)| has(name));
+        Some(Sized {
+            model: entry.id,
+            sizes: sizes
+                .filter_map(|(name, size)| Some((name, size?)))
+                .collect(),
+        })
+    }
+
     /// As `Llama 28 layers × 3072, 24/8 heads, vocabulary 128256`.
     pub fn words(&self) -> String {
         let mut words = format!(
@@ -146,6 +179,24 @@ impl Shape {
 
     pub fn fact(&self, key: &str) -> Fact<String> {
         Fact::read(self.words(), key)
+    }
+}
+
+/// An entry of the catalogue in other sizes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sized {
+    pub model: &'static str,
+    pub sizes: Vec<(&'static str, u64)>,
+}
+
+impl Sized {
+    /// As the setting of sizes is written.
+    pub fn dims(&self) -> String {
+        let all = self
+            .sizes
+            .iter()
+            .map(|(name, size)| format!("{name}={size}"));
+        all.collect::<Vec<_>>().join(",")
     }
 }
 

@@ -177,7 +177,9 @@ fn others(files: &[File], beside: &dyn Beside, run: Option<&Scenario>) -> Brough
     let exact = exact.into_iter().next();
     let mut brought = match exact {
         Some(exact) if facts.refused.is_some() => of_import(exact, run.is_some()),
-        Some(exact) if exact.part && run.is_some() => of_import(exact, true),
+        Some(exact) if exact.part && run.is_some() && facts.model.value().is_none() => {
+            of_import(exact, true)
+        }
         Some(exact) => merged(exact, facts),
         None => match run.filter(|_| facts.model.value().is_none() && facts.refused.is_none()) {
             Some(run) => Brought {
@@ -409,6 +411,7 @@ fn merged(exact: Imported, facts: Facts) -> Brought {
 fn of_facts(facts: Facts, over: Draft, is_sentence: bool) -> Brought {
     let Drafted { mut draft, left } = draft::draft(&facts, over);
     every_linear(&facts, &mut draft);
+    attention_projections(&mut draft);
     let mut brought = Brought {
         draft,
         not_modelled: left,
@@ -429,6 +432,7 @@ fn of_facts(facts: Facts, over: Draft, is_sentence: bool) -> Brought {
                 .problems
                 .push(Problem::new("model", model.clone(), reason));
         } else if facts.network().is_none()
+            && facts.sized().is_none()
             && brought.asks.iter().all(|(ask, _)| *ask != Ask::Model)
         {
             let near = match named.near.as_slice() {
@@ -473,6 +477,36 @@ fn every_linear(facts: &Facts, draft: &mut Draft) {
     });
     if let Some(setting) = settings::find(TARGETS).filter(|_| all) {
         set_every_layer(setting, draft, &resolve(draft).scenario);
+    }
+}
+
+/// Adapters of which nothing says where they go, on a network that has none of the layers that they are on by default: its
+/// attention's projections, as diffusers' and PEFT's scripts adapt.
+fn attention_projections(draft: &mut Draft) {
+    const PROJECTIONS: &[&str] = &["to_q", "to_k", "to_v", "to_out.0", "query", "key", "value"];
+    let Some(setting) = settings::find(TARGETS).filter(|one| draft.get(*one).is_none()) else {
+        return;
+    };
+    let scenario = resolve(draft).scenario;
+    let Some(lora) = &scenario.training.lora else {
+        return;
+    };
+    let layers = estimate::linear_layers(&Case::of(&scenario)).unwrap_or_default();
+    let has = |name: &str| {
+        let last = name.rsplit('.').next().unwrap_or(name);
+        layers.iter().any(|layer| layer == name || layer == last)
+    };
+    if lora.targets.iter().any(|name| has(name)) {
+        return;
+    }
+    let found: Vec<&str> = PROJECTIONS
+        .iter()
+        .copied()
+        .filter(|name| has(name))
+        .collect();
+    if !found.is_empty() {
+        let origin = Origin::Assumed("its attention's projections".into());
+        draft.read(setting, &found.join(","), origin);
     }
 }
 

@@ -37,9 +37,15 @@ const MAY_BE_ZERO: &[&str] = &[
 
 /// Whether the document is such a file.
 pub fn recognises(document: &Document) -> bool {
-    // Axolotl names a class of transformers by the same key.
-    let of_axolotl = document.get("base_model").is_some();
-    document.get("model_type").is_some() && !of_axolotl
+    // Axolotl names a class of transformers by the same key, and scripts a kind of model.
+    let trains = [
+        "base_model",
+        "model_name_or_path",
+        "output_dir",
+        "learning_rate",
+    ];
+    let trains = trains.iter().any(|key| document.get(key).is_some());
+    document.get("model_type").is_some() && !trains
 }
 
 /// The default scenario with this model: the catalogue's nearest, and the sizes in which it differs.

@@ -74,7 +74,7 @@ pub fn read(document: &Document, run: &Scenario) -> Imported {
         reader.trainer(id);
     }
     model(&mut reader);
-    let swift = document.get("tuner_type").is_some() || document.get("train_type").is_some();
+    let swift = is_swift(document);
     if swift || document.get("trainer").is_some() {
         // ms-swift's default (its docs, Command-line-parameters.md).
         reader.set("data.micro_batch", "1");
@@ -185,6 +185,26 @@ fn names_data(document: &Document) -> bool {
 }
 
 /// The tool that a file is written for, by the keys that only it has; accelerate's own file leaves it open.
+/// ms-swift's name of a method of training, by its present key or its old one, which other scripts have for their own.
+fn is_swift(document: &Document) -> bool {
+    const TUNERS: &[&str] = &[
+        "lora",
+        "full",
+        "longlora",
+        "adalora",
+        "llamapro",
+        "adapter",
+        "vera",
+        "boft",
+        "fourierft",
+        "reft",
+        "bone",
+    ];
+    let old = document.get("train_type");
+    let named = |word: &&str| old == Some(&Document::from(*word));
+    document.get("tuner_type").is_some() || TUNERS.iter().any(named)
+}
+
 fn trainer(document: &Document) -> Option<&'static str> {
     let has = |key: &str| document.get(key).is_some();
     if document.get("trainer") == Some(&"megatron".into()) {
@@ -193,7 +213,7 @@ fn trainer(document: &Document) -> Option<&'static str> {
         Some("axolotl")
     } else if has("finetuning_type") || has("cutoff_len") {
         Some("llama-factory")
-    } else if has("tuner_type") || has("train_type") {
+    } else if is_swift(document) {
         Some("ms-swift")
     } else if has("use_peft") || (has("model_name_or_path") && names_data(document)) {
         Some("trl")

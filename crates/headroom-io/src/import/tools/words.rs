@@ -19,7 +19,7 @@ pub(super) fn precision(document: &Document, has_adapters: bool) -> Option<Preci
     let loads = |format: &str| [word("dtype"), word("torch_dtype")].contains(&format);
     let is_axolotl = document.get("base_model").is_some();
     let is_factory = document.get("finetuning_type").is_some();
-    let is_swift = document.get("tuner_type").is_some() || document.get("train_type").is_some();
+    let is_swift = super::is_swift(document);
     let bf16_weights = loads("bfloat16") || is_axolotl || (is_factory && has_adapters);
     let precision = if on("bfloat16") || on("pure_bf16") {
         Precision::Bf16

@@ -1,0 +1,90 @@
+//! What is read from files and commands is the run that they start: settings, one by one.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+use headroom_io::import;
+use headroom_scenario::resolve::resolve;
+use headroom_scenario::settings;
+use headroom_scripts::{Alone, File};
+
+#[track_caller]
+fn check(name: &str, text: &str, expected: &[(&str, &str)]) {
+    headroom_systems::install();
+    let file = File {
+        name: name.into(),
+        text: text.into(),
+    };
+    let brought = import::files(&[file], &Alone, None);
+    assert_eq!(brought.refused, None);
+    assert_eq!(brought.asks, vec![]);
+    assert_eq!(brought.problems, vec![]);
+    let scenario = resolve(&brought.draft).scenario;
+    assert_eq!(scenario.check(), vec![]);
+    for (setting, value) in expected {
+        let setting = settings::named(setting).unwrap();
+        let wanted = setting.parse(value).unwrap();
+        assert_eq!(setting.value(&scenario), wanted, "{}", setting.path);
+    }
+}
+
+#[test]
+fn trls_commands_have_trls_defaults() {
+    let command = |task: &str, more: &str| {
+        format!(
+            "CUDA_VISIBLE_DEVICES=0 trl {task} --model_name_or_path Qwen/Qwen3-4B --dataset_name d {more}\n"
+        )
+    };
+    check(
+        "a.sh",
+        &command("sft", ""),
+        &[
+            ("task", "sft"),
+            ("seq", "1024"),
+            ("precision", "amp-bf16"),
+            ("ckpt", "layers"),
+            ("loss", "library"),
+        ],
+    );
+    // Liger's forward takes the place of the fused head.
+    check(
+        "a.sh",
+        &command("sft", "--use_liger_kernel true"),
+        &[("task", "pretraining"), ("loss", "liger-linear")],
+    );
+    check(
+        "a.sh",
+        &command("dpo", "--use_liger_kernel true"),
+        &[("task", "dpo"), ("task_head", "liger"), ("loss", "library")],
+    );
+}
+
+#[test]
+fn a_trainer_trains_on_the_models_own_loss() {
+    check(
+        "a.sh",
+        "torchrun --nproc_per_node 1 run_clm.py --model_name_or_path meta-llama/Llama-3.2-1B --block_size 2048 --bf16 true \
+         --per_device_train_batch_size 2 --output_dir o --learning_rate 1e-5 --num_train_epochs 1\n",
+        &[("task", "pretraining"), ("mb", "2"), ("loss", "library")],
+    );
+}
+
+#[test]
+fn without_autocast_weights_compute_in_their_own_type() {
+    check(
+        "a.sh",
+        "accelerate launch --num_processes 1 --mixed_precision no train_sft.py --model_name_or_path Qwen/Qwen3-0.6B \
+         --torch_dtype bfloat16 --per_device_train_batch_size 2 --max_length 512 --output_dir o --learning_rate 1e-5 \
+         --num_train_epochs 1 --logging_steps 1\n",
+        &[("precision", "bf16")],
+    );
+}
+
+#[test]
+fn rows_that_are_no_groups_are_read_as_rows() {
+    check(
+        "a.sh",
+        "CUDA_VISIBLE_DEVICES=0 trl grpo --model_name_or_path Qwen/Qwen3-0.6B --dataset_name d --num_generations 16 \
+         --per_device_train_batch_size 3 --max_prompt_length 128 --max_completion_length 128\n",
+        &[("generations", "1"), ("mb", "3")],
+    );
+}
