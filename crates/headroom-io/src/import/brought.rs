@@ -484,7 +484,7 @@ fn every_linear(facts: &Facts, draft: &mut Draft) {
 /// attention's projections, as diffusers' and PEFT's scripts adapt.
 fn attention_projections(draft: &mut Draft) {
     const PROJECTIONS: &[&str] = &["to_q", "to_k", "to_v", "to_out.0", "query", "key", "value"];
-    let Some(setting) = settings::find(TARGETS).filter(|one| draft.get(*one).is_none()) else {
+    let Some(setting) = settings::find(TARGETS).filter(|one| draft.get(one).is_none()) else {
         return;
     };
     let scenario = resolve(draft).scenario;
