@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
-use headroom_io::import;
+use headroom_io::import::{self, Brought};
 use headroom_scenario::resolve::resolve;
 use headroom_scenario::settings;
 use headroom_scripts::{Alone, File};
@@ -14,7 +14,17 @@ fn check(name: &str, text: &str, expected: &[(&str, &str)]) {
         name: name.into(),
         text: text.into(),
     };
-    let brought = import::files(&[file], &Alone, None);
+    is(&import::files(&[file], &Alone, None), expected);
+}
+
+#[track_caller]
+fn said(text: &str, expected: &[(&str, &str)]) {
+    headroom_systems::install();
+    is(&import::words(text, &Alone), expected);
+}
+
+#[track_caller]
+fn is(brought: &Brought, expected: &[(&str, &str)]) {
     assert_eq!(brought.refused, None);
     assert_eq!(brought.asks, vec![]);
     assert_eq!(brought.problems, vec![]);
@@ -86,5 +96,25 @@ fn rows_that_are_no_groups_are_read_as_rows() {
         "CUDA_VISIBLE_DEVICES=0 trl grpo --model_name_or_path Qwen/Qwen3-0.6B --dataset_name d --num_generations 16 \
          --per_device_train_batch_size 3 --max_prompt_length 128 --max_completion_length 128\n",
         &[("generations", "1"), ("mb", "3")],
+    );
+}
+
+#[test]
+fn a_sentence_that_names_its_program_needs_no_batch() {
+    said(
+        "qwen3 4b lora 4090 unsloth",
+        &[
+            ("trainer", "unsloth"),
+            ("gpu", "rtx-4090-24gb"),
+            ("mb", "1"),
+        ],
+    );
+    said(
+        "resnet50 linear probe on T4 batch 256",
+        &[("train_only", "fc"), ("mb", "256")],
+    );
+    said(
+        "GRPO Qwen2.5-1.5B 4090 8 generations",
+        &[("generations", "8"), ("mb", "8")],
     );
 }

@@ -218,6 +218,8 @@ impl Writer {
             | Task::Seq2Seq
             | Task::Sft
             | Task::Ctc => "pretraining",
+            // A network of images has its classes' head and loss.
+            Task::Classification if category == Some(ModelCategory::Vision) => "pretraining",
             Task::Classification
             | Task::TokenClassification
             | Task::Regression
@@ -257,7 +259,7 @@ impl Writer {
         let rows = [&facts.micro_batch, &facts.accumulation, &facts.gpus].map(whole);
         let rows = rows.into_iter().fold(1, u64::saturating_mul);
         let groups = matches!(facts.task.value(), Some(Task::Grpo | Task::Rloo));
-        if groups && rows.is_multiple_of(samples) {
+        if groups && (facts.micro_batch.is_unsaid() || rows.is_multiple_of(samples)) {
             self.whole("task.generations", &facts.samples);
         } else if groups {
             self.set(

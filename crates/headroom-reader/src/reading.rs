@@ -153,19 +153,19 @@ fn evaluated(file: &File, beside: &dyn Beside) -> Option<shell::Script> {
     }
 }
 
-/// What words say: a command, or a sentence.
+/// What words say, as a command or as a sentence.
 pub fn words(text: &str, beside: &dyn Beside) -> Facts {
+    command(text, beside).unwrap_or_else(|| sentence::read(text))
+}
+
+/// What words say if they are a command that trains.
+pub fn command(text: &str, beside: &dyn Beside) -> Option<Facts> {
     let own = File {
         name: String::new(),
         text: text.into(),
     };
-    if kind("", text) == Kind::Shell {
-        let facts = file(&own, beside);
-        if facts.refused.is_none() {
-            return facts;
-        }
-    }
-    sentence::read(text)
+    let facts = (kind("", text) == Kind::Shell).then(|| file(&own, beside));
+    facts.filter(|facts| facts.refused.is_none())
 }
 
 /// Whether a line is a command that may start a training program, behind variables of its own or not.

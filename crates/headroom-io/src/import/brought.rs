@@ -6,11 +6,12 @@ use headroom_base::document::{Document, json, toml, yaml};
 use headroom_catalog as catalog;
 use headroom_core::estimate;
 use headroom_reader::draft::{self, Drafted};
+use headroom_reader::fact::Fact;
 use headroom_reader::facts::{Ask, Facts};
 use headroom_reader::keys::Keys;
 use headroom_reader::reading::{self, Launched};
-use headroom_reader::words::Wanted;
-use headroom_reader::{asks, names};
+use headroom_reader::words::{Trained, Wanted};
+use headroom_reader::{asks, names, sentence};
 use headroom_scenario::resolve::{Origin, resolve};
 use headroom_scenario::settings::{self, SettingId};
 use headroom_scenario::{Case, Draft, Problem, Scenario, presets, share};
@@ -82,8 +83,9 @@ pub fn words(text: &str, beside: &dyn Beside) -> Brought {
     if let Some(model) = named().filter(|_| is_name) {
         return of_model(model, text);
     }
-    let facts = reading::words(text, beside);
-    let is_sentence = facts.trainer.origin().is_none();
+    let command = reading::command(text, beside);
+    let is_sentence = command.is_none();
+    let facts = command.unwrap_or_else(|| sentence::read(text));
     if is_sentence
         && facts.network().is_none()
         && let Some(model) = named()
@@ -412,6 +414,10 @@ fn of_facts(facts: Facts, over: Draft, is_sentence: bool) -> Brought {
     let Drafted { mut draft, left } = draft::draft(&facts, over);
     every_linear(&facts, &mut draft);
     attention_projections(&mut draft);
+    let mut left = left;
+    if head_alone(&facts, &mut draft) {
+        left.retain(|line| !line.starts_with("what is trained"));
+    }
     let mut brought = Brought {
         draft,
         not_modelled: left,
@@ -478,6 +484,36 @@ fn every_linear(facts: &Facts, draft: &mut Draft) {
     if let Some(setting) = settings::find(TARGETS).filter(|_| all) {
         set_every_layer(setting, draft, &resolve(draft).scenario);
     }
+}
+
+/// A linear probe: the last layer by any of its usual names; whether the network has one.
+fn head_alone(facts: &Facts, draft: &mut Draft) -> bool {
+    const HEADS: &[&str] = &[
+        "classifier",
+        "fc",
+        "head",
+        "heads",
+        "score",
+        "cls",
+        "lm_head",
+    ];
+    let Fact::Known {
+        value: Trained::Part(part),
+        ..
+    } = &facts.trained
+    else {
+        return false;
+    };
+    let layers = estimate::linear_layers(&Case::of(&resolve(draft).scenario)).unwrap_or_default();
+    let head = HEADS
+        .iter()
+        .find(|head| layers.iter().any(|layer| layer == *head));
+    let setting = settings::find("training.train_only");
+    let (true, Some(head), Some(setting)) = (part == "head", head, setting) else {
+        return false;
+    };
+    draft.read(setting, head, Origin::Assumed("a linear probe".into()));
+    true
 }
 
 /// Adapters of which nothing says where they go, on a network that has none of the layers that they are on by default: its
