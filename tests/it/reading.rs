@@ -118,3 +118,30 @@ fn a_sentence_that_names_its_program_needs_no_batch() {
         &[("generations", "8"), ("mb", "8")],
     );
 }
+
+#[test]
+fn a_classifier_is_read_by_its_constructor() {
+    check(
+        "a.py",
+        "import torch, torchvision\nfrom torchvision import transforms as T\n\
+         cut = T.RandomResizedCrop(160)\nmodel = torchvision.models.resnet50(weights=None).cuda()\n\
+         opt = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)\n\
+         loader = torch.utils.data.DataLoader(ds, batch_size=64)\nfor x, y in loader:\n    model(x).sum().backward()\n    opt.step()\n",
+        &[("model", "resnet-50"), ("mb", "64"), ("dims", "img=160")],
+    );
+}
+
+#[test]
+fn a_scheduler_names_the_card() {
+    check(
+        "a.sh",
+        "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --gres=gpu:h100:8\nsrun torchrun --nnodes 2 --nproc_per_node 8 run_clm.py \
+         --model_name_or_path mistralai/Mistral-7B-v0.3 --per_device_train_batch_size 2 --bf16 --block_size 4096 --output_dir o \
+         --dataset_name wikitext --learning_rate 1e-5\n",
+        &[
+            ("gpu", "h100-sxm5-80gb"),
+            ("gpus", "16"),
+            ("trainer", "transformers"),
+        ],
+    );
+}

@@ -251,8 +251,11 @@ fn of_programs(source: &Source) -> Option<Facts> {
 /// A script's run: that of the first of its commands that a program knows.
 fn script(file: &File, beside: &dyn Beside) -> Facts {
     let script = shell::evaluate(&file.text, beside);
-    let launched = run(file, &script, beside);
+    let mut launched = run(file, &script, beside);
     if launched.refused.is_none() {
+        if launched.gpu.is_unsaid() {
+            launched.gpu = allocated(&script);
+        }
         return launched;
     }
     // One that only keeps its command in variables, for others to run.
@@ -260,6 +263,26 @@ fn script(file: &File, beside: &dyn Beside) -> Facts {
         Some(command) => run(file, &shell::evaluate(&command, beside), beside),
         None => launched,
     }
+}
+
+/// The card that a scheduler is asked for: `#SBATCH --gres=gpu:h100:8`, `--constraint=a100`.
+fn allocated(script: &shell::Script) -> Fact<&'static str> {
+    const OPTIONS: &[&str] = &[
+        "gres",
+        "gpus",
+        "gpus-per-node",
+        "gpus-per-task",
+        "constraint",
+        "C",
+    ];
+    let asked = script.directives.iter();
+    let asked = asked.filter(|(option, _)| OPTIONS.contains(&option.replace('_', "-").as_str()));
+    let mut cards = asked.filter_map(|(option, value)| {
+        let mut words = value.split([':', ',', '&', '|', '"']);
+        let card = words.find_map(|word| sentence::read(word).gpu.value().copied())?;
+        Some(Fact::read(card, option.clone()))
+    });
+    cards.next().unwrap_or_default()
 }
 
 fn run(file: &File, script: &shell::Script, beside: &dyn Beside) -> Facts {

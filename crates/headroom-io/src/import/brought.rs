@@ -13,7 +13,7 @@ use headroom_reader::reading::{self, Launched};
 use headroom_reader::words::{Trained, Wanted};
 use headroom_reader::{asks, names, sentence};
 use headroom_scenario::resolve::{Origin, resolve};
-use headroom_scenario::settings::{self, SettingId};
+use headroom_scenario::settings::{self, SettingId, Value};
 use headroom_scenario::{Case, Draft, Problem, Scenario, presets, share};
 use headroom_scripts::shell::{Count, Launch};
 use headroom_scripts::{Beside, File};
@@ -394,7 +394,10 @@ fn merged(exact: Imported, facts: Facts) -> Brought {
         let Some((value, origin @ Origin::File { .. })) = exact.draft.get(setting) else {
             continue;
         };
-        if !BY_FACTS.contains(&setting.path) || brought.draft.get(setting).is_none() {
+        // A model and its data alone are no mark of TRL's: the script's name says more.
+        let guessed = setting.path == "stack.trainer" && *value == Value::Text("trl".into());
+        let by_facts = guessed || BY_FACTS.contains(&setting.path);
+        if !by_facts || brought.draft.get(setting).is_none() {
             brought
                 .draft
                 .set_value(setting, value.clone(), origin.clone());

@@ -1,5 +1,6 @@
 //! A plain PyTorch loop, or a script whose trainer is not built where it can be seen: read for what it shows.
 
+use headroom_catalog::{self as catalog, ModelCategory};
 use headroom_scripts::python::{Call, Value};
 
 use super::hf::python::{Calls, adapter, argument, last, model::Model};
@@ -77,11 +78,14 @@ fn read(source: &Source) -> Option<Facts> {
     let mut model = Model::of(&calls, None, None);
     facts.model = std::mem::take(&mut model.name);
     if facts.model.is_unsaid() {
+        classifier(&calls, &mut facts);
+    }
+    if facts.model.is_unsaid() {
         facts.model = Fact::Unknown("its model is a class of its own".into());
     }
-    facts.task = model
+    facts.task = std::mem::take(&mut facts.task).or(model
         .task()
-        .map_or(Fact::Unsaid, |task| Fact::read(task, model.class.clone()));
+        .map_or(Fact::Unsaid, |task| Fact::read(task, model.class.clone())));
     if facts.task.is_unsaid() && (model.class.contains("Causal") || trainer) {
         facts.task = Fact::follows(Task::Sft, "a causal language model");
     }
@@ -134,6 +138,45 @@ fn read(source: &Source) -> Option<Facts> {
     Some(facts)
 }
 
+/// A network of torchvision or timm by its constructor, with the size that its images are cut to.
+fn classifier(calls: &Calls, facts: &mut Facts) {
+    const CUTS: &[&str] = &["RandomResizedCrop", "CenterCrop", "RandomCrop", "Resize"];
+    let text = |value: Option<&Value>| match value {
+        Some(Value::Text(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let network = |name: &str| crate::names::named(name).catalogue.and_then(catalog::model);
+    let built = calls.all().find_map(|call| {
+        let name = match call.path.as_str() {
+            "timm.create_model" | "torchvision.models.get_model" => {
+                text(argument(call, "model_name", 0))?
+            }
+            path => path.strip_prefix("torchvision.models.")?.to_string(),
+        };
+        let name = last(&name).to_string();
+        let entry = network(&name).filter(|entry| entry.category == ModelCategory::Vision)?;
+        Some((name, entry, call.path.clone()))
+    });
+    let Some((name, entry, path)) = built else {
+        return;
+    };
+    facts.model = Fact::read(name, path.clone());
+    facts.task = Fact::read(Task::Classification, path);
+    let side = |call: &Call| match argument(call, "size", 0) {
+        Some(Value::Int(side)) => u64::try_from(*side).ok(),
+        _ => None,
+    };
+    let cut = |name: &&str| {
+        let mut cuts = calls.all().filter(|call| last(&call.path) == *name);
+        cuts.find_map(side)
+    };
+    let side = match CUTS.iter().find_map(cut) {
+        Some(side) => Fact::read(side, "the images' transforms"),
+        None => Fact::default_of(entry.size("img").unwrap_or(224), "the network's own images"),
+    };
+    (facts.height, facts.width) = (side.clone(), side);
+}
+
 /// The training loader's batch: the first one that shuffles, or the first.
 fn batch(calls: &Calls) -> Fact<u64> {
     let loaders: Vec<&Call> = calls
@@ -179,6 +222,28 @@ fn length(calls: &Calls) -> Fact<u64> {
         .map(of)
         .find(Fact::is_known)
         .unwrap_or_default()
+        .or(constant(calls))
+}
+
+/// A constant of the script that is named as the length of its sequences.
+fn constant(calls: &Calls) -> Fact<u64> {
+    const NAMES: &[&str] = &[
+        "max_length",
+        "max_seq_length",
+        "max_seq_len",
+        "seq_len",
+        "sequence_length",
+        "block_size",
+        "context_length",
+    ];
+    let names = calls.module.names.iter();
+    let mut lengths = names.filter_map(|(name, value)| match value {
+        Value::Int(length) if NAMES.contains(&name.to_ascii_lowercase().as_str()) => {
+            Some(Fact::read(u64::try_from(*length).ok()?, name.clone()))
+        }
+        _ => None,
+    });
+    lengths.next().unwrap_or_default()
 }
 
 /// Constants that are named as gradient accumulation.
