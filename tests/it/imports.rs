@@ -344,13 +344,13 @@ fn verl() {
             "python3 -m verl.trainer.main_ppo data.max_prompt_length=512 data.max_response_length=512 \
           actor_rollout_ref.model.path=deepseek-ai/deepseek-llm-7b-chat actor_rollout_ref.actor.use_dynamic_bsz=True \
           actor_rollout_ref.actor.ppo_max_token_len_per_gpu=24000 trainer.n_gpus_per_node=8 trainer.nnodes=1",
-            "model=deepseek-llm-7b mb=1 seq=24000 gpus=8 par=fsdp1 lora=off",
+            "model=deepseek-llm-7b mb=1 seq=24000 gpus=8 par=fsdp2 lora=off",
         ),
         (
             "python3 -m verl.trainer.main_ppo data.max_prompt_length=512 data.max_response_length=1024 \
           actor_rollout_ref.model.path=Qwen/Qwen2-7B-Instruct actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=40 \
           trainer.n_gpus_per_node=8 trainer.nnodes=4",
-            "model=qwen2-7b mb=40 seq=1536 gpus=32 nodes=4 par=fsdp1",
+            "model=qwen2-7b mb=40 seq=1536 gpus=32 nodes=4 par=fsdp2",
         ),
         (
             "train_tp=4\nEP=4\npython3 -m verl.trainer.main_ppo --config-name='ppo_megatron_trainer.yaml' data.max_prompt_length=2048 \
@@ -363,13 +363,13 @@ fn verl() {
             "python3 -m verl.trainer.main_ppo data.max_prompt_length=512 data.max_response_length=1024 \
           actor_rollout_ref.model.path=Qwen/Qwen2.5-3B-Instruct actor_rollout_ref.model.lora_adapter_path=adapters/one \
           actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=40 trainer.n_gpus_per_node=8 trainer.nnodes=1",
-            "model=qwen2.5-3b mb=40 seq=1536 lora=on gpus=8 par=fsdp1",
+            "model=qwen2.5-3b mb=40 seq=1536 lora=on gpus=8 par=fsdp2",
         ),
         (
             "NNODES=${NNODES:-2}\npython3 -m verl.trainer.main_ppo data.max_prompt_length=2048 data.max_response_length=8192 \
           actor_rollout_ref.model.path=Qwen/Qwen2.5-32B actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=1 \
           actor_rollout_ref.actor.fsdp_config.param_offload=True trainer.n_gpus_per_node=8 trainer.nnodes=\"${NNODES}\"",
-            "model=qwen2.5-32b mb=1 seq=10240 gpus=16 nodes=2 par=fsdp1 offload=none",
+            "model=qwen2.5-32b mb=1 seq=10240 gpus=16 nodes=2 par=fsdp2 offload=none",
         ),
     ] {
         check(text, expected);

@@ -145,3 +145,49 @@ fn a_scheduler_names_the_card() {
         ],
     );
 }
+
+#[test]
+fn lightnings_trainer_is_read_where_a_script_calls_it() {
+    check(
+        "a.py",
+        "import lightning as L, torch\nfrom transformers import AutoModelForMaskedLM\nclass M(L.LightningModule):\n    \
+         def __init__(self):\n        super().__init__()\n        \
+         self.model = AutoModelForMaskedLM.from_pretrained('answerdotai/ModernBERT-base')\n    \
+         def training_step(self, b, i):\n        return self.model(**b).loss\n    def configure_optimizers(self):\n        \
+         return torch.optim.AdamW(self.parameters(), lr=1e-4)\n\
+         trainer = L.Trainer(devices=4, strategy='ddp', precision='bf16-mixed', accumulate_grad_batches=2)\n\
+         loader = torch.utils.data.DataLoader(ds, batch_size=32)\nmax_length = 512\ntrainer.fit(M(), loader)\n",
+        &[
+            ("gpus", "4"),
+            ("par", "ddp"),
+            ("precision", "amp-bf16"),
+            ("accum", "2"),
+            ("mb", "32"),
+            ("seq", "512"),
+        ],
+    );
+}
+
+#[test]
+fn fsdp_1_around_several_models_is_taken_as_fsdp_2() {
+    check(
+        "a.sh",
+        "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.train_batch_size=256 data.max_prompt_length=512 \
+         data.max_response_length=512 actor_rollout_ref.model.path=Qwen/Qwen2.5-1.5B-Instruct \
+         actor_rollout_ref.actor.ppo_mini_batch_size=64 actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=8 \
+         actor_rollout_ref.rollout.name=vllm actor_rollout_ref.rollout.gpu_memory_utilization=0.6 \
+         actor_rollout_ref.rollout.n=4 trainer.n_gpus_per_node=8 trainer.nnodes=1\n",
+        &[("task", "grpo"), ("par", "fsdp2"), ("gpus", "8")],
+    );
+}
+
+#[test]
+fn adapters_on_every_layer_leave_a_frozen_tower() {
+    check(
+        "a.yaml",
+        "model_name_or_path: Qwen/Qwen2.5-VL-7B-Instruct\nstage: sft\ndo_train: true\nfinetuning_type: lora\n\
+         lora_target: all\ndataset: d\ntemplate: qwen2_vl\ncutoff_len: 2048\noutput_dir: o\n\
+         per_device_train_batch_size: 1\nlearning_rate: 1.0e-4\nbf16: true\n",
+        &[("lora_exclude", "visual")],
+    );
+}

@@ -481,7 +481,14 @@ impl Writer {
             DataParallel::Zero2 => "zero2",
             DataParallel::Zero3 => "zero3",
         };
-        self.set("parallel.strategy", strategy, origin);
+        if self.brings_loss && value.data == DataParallel::Fsdp1 {
+            // Its flat parameters around several models are not modelled.
+            let why = "FSDP 1 around this task's models is taken as FSDP 2";
+            let by = fact::Origin::Follows(why.into());
+            self.set("parallel.strategy", "fsdp2", &by);
+        } else {
+            self.set("parallel.strategy", strategy, origin);
+        }
         for (path, size) in [
             ("parallel.tp", value.tp),
             ("parallel.pp", value.pp),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use headroom_base::document::{Document, json, toml, yaml};
-use headroom_catalog as catalog;
+use headroom_catalog::{self as catalog, ModelCategory};
 use headroom_core::estimate;
 use headroom_reader::draft::{self, Drafted};
 use headroom_reader::fact::Fact;
@@ -486,6 +486,38 @@ fn every_linear(facts: &Facts, draft: &mut Draft) {
     });
     if let Some(setting) = settings::find(TARGETS).filter(|_| all) {
         set_every_layer(setting, draft, &resolve(draft).scenario);
+        frozen_tower(facts, draft);
+    }
+}
+
+/// Where a trainer keeps what sees the images frozen, its every linear layer is one of the language model (LLaMA-Factory's
+/// `freeze_vision_tower` and ms-swift's `freeze_vit`, both on by default).
+fn frozen_tower(facts: &Facts, draft: &mut Draft) {
+    const PARTS: &[&str] = &["visual", "vision", "projector", "connector", "mlp1"];
+    let freezes = matches!(facts.trainer.value(), Some(&("llamafactory" | "ms-swift")));
+    let Some(setting) = settings::find("training.lora.exclude").filter(|_| freezes) else {
+        return;
+    };
+    let mut scenario = resolve(draft).scenario;
+    let sees = Case::of(&scenario)
+        .model
+        .is_some_and(|model| model.category == ModelCategory::VisionLanguage);
+    let mut has = |part: &&&str| {
+        let Some(lora) = &mut scenario.training.lora else {
+            return false;
+        };
+        lora.exclude = vec![(**part).to_string()];
+        estimate::unmatched(&Case::of(&scenario)).is_ok_and(|missing| missing.is_empty())
+    };
+    let parts: Vec<&str> = PARTS
+        .iter()
+        .filter(|_| sees)
+        .filter(&mut has)
+        .copied()
+        .collect();
+    if !parts.is_empty() {
+        let origin = Origin::Assumed("what sees the images is frozen".into());
+        draft.read(setting, &parts.join(","), origin);
     }
 }
 

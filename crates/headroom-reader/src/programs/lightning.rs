@@ -66,11 +66,7 @@ fn of(keys: &Keys) -> Facts {
         "seq_len",
         "max_seq_len",
     ]);
-    facts.accumulation = keys
-        .whole("trainer.accumulate_grad_batches")
-        .or_default(1, "Lightning's accumulate_grad_batches");
-    spread(keys, &mut facts);
-    precision(keys, &mut facts);
+    trained(keys, &mut facts);
     common::trains_all(&mut facts);
     let optimizer = keys
         .text("optimizer.class_path")
@@ -80,6 +76,21 @@ fn of(keys: &Keys) -> Facts {
         last.to_ascii_lowercase()
     });
     facts
+}
+
+/// A script's call of `Trainer`, by its arguments.
+pub fn of_call(arguments: Document, facts: &mut Facts) {
+    facts.trainer = Fact::follows("lightning", "its Trainer");
+    trained(&Keys::new(Document::map([("trainer", arguments)])), facts);
+}
+
+/// What `Trainer` decides.
+fn trained(keys: &Keys, facts: &mut Facts) {
+    facts.accumulation = keys
+        .whole("trainer.accumulate_grad_batches")
+        .or_default(1, "Lightning's accumulate_grad_batches");
+    spread(keys, facts);
+    precision(keys, facts);
 }
 
 /// A model's name where an argument gives one; else what is known is its class.

@@ -5,7 +5,7 @@ use headroom_scripts::python::{Call, Value};
 
 use super::hf::python::{Calls, adapter, argument, last, model::Model};
 use super::hf::{arguments, precision};
-use super::launched;
+use super::{launched, lightning};
 use crate::fact::Fact;
 use crate::facts::Facts;
 use crate::keys::Keys;
@@ -62,7 +62,9 @@ fn read(source: &Source) -> Option<Facts> {
     let trainer = ["trl.SFTTrainer", "transformers.Trainer"]
         .iter()
         .any(|name| source.text.contains(last(name)));
-    let trains = (optimizer.is_some() && (backward || source.text.contains(".backward(")))
+    // Lightning calls backward itself.
+    let fits = calls.imports("lightning") || calls.imports("pytorch_lightning");
+    let trains = (optimizer.is_some() && (backward || fits || source.text.contains(".backward(")))
         || (trainer && imports_torch);
     if !imports_torch || !trains {
         return None;
@@ -123,7 +125,13 @@ fn read(source: &Source) -> Option<Facts> {
         Fact::follows(Checkpointing::Off, "nothing checkpoints")
     };
     spread(&calls, &mut facts);
-    if let Some(launch) = launch {
+    let of_lightning = |call: &&Call| {
+        let root = call.path.split('.').next().unwrap_or_default();
+        matches!(root, "lightning" | "pytorch_lightning") && last(&call.path) == "Trainer"
+    };
+    if let Some(call) = calls.all().find(of_lightning) {
+        lightning::of_call(calls.keys(call).tree().clone(), &mut facts);
+    } else if let Some(launch) = launch {
         launched::apply(launch, &Keys::default(), source.beside, &mut facts);
     } else if facts.strategy.is_unsaid() && !calls.imports("accelerate") {
         facts.strategy = Fact::follows(DataParallel::None.into(), "a script without a launcher");
