@@ -70,5 +70,5 @@ pub mod network {
 
 /// Training steps of any network, run event by event.
 pub mod training {
-    pub use crate::step::{ModelMode, Run, RunPlan, run};
+    pub use crate::step::{Evaluated, ModelMode, Run, RunPlan, run};
 }

@@ -181,7 +181,8 @@ fn expectation(
         peak: Bytes::new(peaks.highest()?.bytes),
         between_steps: Bytes::new(peaks.phases.last()?.end),
         // A generation is an evaluation of its own kind.
-        eval_every: every(&config.eval)
+        eval_every: (config.eval.as_ref())
+            .and_then(|eval| eval.every)
             .or(every(&config.generation))
             .unwrap_or(0),
         save_every: every(&config.save).unwrap_or(0),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::replay::{FirstSteps, SteadyStep, replay};
+use super::replay::{FirstSteps, Request, SteadyStep, replay};
 use crate::allocator::{Allocator, Card, Oom, Settings};
 use crate::tape::Trace;
 use headroom_base::units::Bytes;
@@ -55,26 +55,41 @@ pub struct LoopOptions {
     pub empty_cache_every: usize,
     /// Another process allocates this much of the GPU before this step.
     pub other_process: Option<(usize, Bytes)>,
-    /// A tensor that every step leaves behind; `None` if there is none.
+    /// A tensor that steps leave behind between forward and backward; `None` if there is none.
     pub retained: Option<Retained>,
-    /// Every this many steps, from the first on, the step's leftovers are never freed, as with outputs appended to a list;
-    /// 0 for never.
+    /// Every this many steps the step's leftovers are never freed, as with outputs appended to a list; 0 for never.
     pub retain_outputs_every: usize,
+    /// The first step that does so.
+    pub retain_outputs_from: usize,
     /// Every this many steps the weights are copied on the device and the previous copy is freed; 0 for never.
     pub copy_weights_every: usize,
     /// A step that runs out of memory is skipped after `torch.cuda.empty_cache()`.
     pub skip_on_oom: bool,
 }
 
-/// A tensor that every step leaves behind: a fixed part and one that grows with the batch; only the last few are kept.
+/// A tensor that steps leave behind: a fixed part and one that grows with the batch; only the last few are kept. The loop makes it
+/// of what forward returned, so it is there in backward.
 #[derive(Clone, Copy, Debug)]
 pub struct Retained {
+    /// Every this many steps, from the first on.
+    pub every: usize,
     /// The size that every one of these tensors has at least.
     pub fixed: Bytes,
     /// Added for each unit of the step's `size`: a token of a sample, or an edge of a batch.
     pub per_size: Bytes,
     /// How many are kept: each further step frees the oldest.
     pub last: usize,
+}
+
+/// Evaluations between steps.
+#[derive(Clone, Debug, Default)]
+pub struct Evaluations {
+    /// One follows every so many steps; 0 for none.
+    pub every: usize,
+    /// The sizes of the batches of each, in order.
+    pub batches: Vec<Vec<u64>>,
+    /// What was kept of their batches is never freed; otherwise it is when the evaluation ends.
+    pub keep_forever: bool,
 }
 
 /// The steps of a run in order, ready to be replayed on any GPU.
@@ -85,6 +100,8 @@ pub struct StepSequence {
     steady: BTreeMap<u64, SteadyStep>,
     /// A step that allocates again what the first steps do, and its events.
     restart: Option<(usize, FirstSteps)>,
+    evaluations: Evaluations,
+    evaluated: BTreeMap<u64, SteadyStep>,
 }
 
 /// Runs the network with batches of one size and passes the trace on.
@@ -111,7 +128,24 @@ impl StepSequence {
             first: first.unwrap_or_default(),
             steady,
             restart: None,
+            evaluations: Evaluations::default(),
+            evaluated: BTreeMap::new(),
         })
+    }
+
+    /// Evaluates between the steps. `run` passes on the trace of a run that ends with the evaluation of a batch of one size.
+    pub fn evaluate<E>(&mut self, evaluations: Evaluations, run: &mut RunSize<E>) -> Result<(), E> {
+        for &size in evaluations.batches.iter().flatten() {
+            if self.evaluated.contains_key(&size) {
+                continue;
+            }
+            run(size, &mut |trace| {
+                let batch = SteadyStep::of_evaluation(trace);
+                self.evaluated.insert(size, batch);
+            })?;
+        }
+        self.evaluations = evaluations;
+        Ok(())
     }
 
     /// This step allocates everything that a run's first step does, as when layers are unfrozen and get optimizer states.
@@ -167,7 +201,8 @@ impl<'a> Runner<'a> {
         card: Card,
         options: &'a LoopOptions,
     ) -> Self {
-        let handles = sequence.steady.values().map(|step| step.handles);
+        let steps = sequence.steady.values();
+        let handles = (steps.chain(sequence.evaluated.values())).map(|step| step.handles);
         let widest = handles.max().unwrap_or(0);
         let weights = sequence.first.weights.len() as u32;
         let retained = sequence
@@ -204,14 +239,14 @@ impl<'a> Runner<'a> {
         let turn = (step as u32 % 2) * self.widest;
         let handles = self.sequence.first.handles.saturating_add(turn);
         let mut done = self.train(step, size, handles);
-        if done.is_ok() {
-            done = self.retain(step, size);
-        }
-        if is_due(options.retain_outputs_every, step) {
+        if step >= options.retain_outputs_from && is_due(options.retain_outputs_every, step) {
             for handle in self.left.drain(..) {
                 self.allocator.rename(handle, self.outputs);
                 self.outputs = self.outputs.saturating_add(1);
             }
+        }
+        if done.is_ok() && is_due(self.sequence.evaluations.every, step + 1) {
+            done = self.evaluate(step);
         }
         if done.is_ok() && is_due(options.copy_weights_every, step + 1) {
             done = self.copy_weights(step);
@@ -238,18 +273,19 @@ impl<'a> Runner<'a> {
             restart,
             ..
         } = self.sequence;
-        let (allocator, left) = (&mut self.allocator, &mut self.left);
         if step == 0 {
-            return replay(allocator, &first.events, 0, &mut Vec::new());
+            return self.train_with(&first.events, first.backward, 0, (step, size));
         }
         let (done, leaves, handles) = match (restart, steady.get(&size)) {
             (Some((at, again)), _) if *at == step => {
                 let events = again.events.get(again.setup..).unwrap_or_default();
-                let done = replay(allocator, events, self.restarted, left);
-                (done, &again.left, self.restarted)
+                let backward = again.backward.saturating_sub(again.setup);
+                let handles = self.restarted;
+                let done = self.train_with(events, backward, handles, (step, size));
+                (done, &again.left, handles)
             }
             (_, Some(steady)) => {
-                let done = replay(allocator, &steady.events, handles, left);
+                let done = self.train_with(&steady.events, steady.backward, handles, (step, size));
                 (done, &steady.left, handles)
             }
             (_, None) => return Ok(()),
@@ -260,22 +296,84 @@ impl<'a> Runner<'a> {
         done
     }
 
+    /// Sends a step's requests; before those of its backward the loop has looked at what forward returned.
+    fn train_with(
+        &mut self,
+        events: &[Request],
+        backward: usize,
+        handles: u32,
+        (step, size): (usize, u64),
+    ) -> Result<(), Oom> {
+        let (forward, backward) = events.split_at(backward.min(events.len()));
+        let mut left = if step == 0 {
+            Vec::new()
+        } else {
+            std::mem::take(&mut self.left)
+        };
+        let allocator = &mut self.allocator;
+        let mut done = replay(allocator, forward, handles, &mut left);
+        if done.is_ok() {
+            done = self.retain(step, size);
+        }
+        if done.is_ok() {
+            done = replay(&mut self.allocator, backward, handles, &mut left);
+        }
+        if step > 0 {
+            self.left = left;
+        }
+        done
+    }
+
+    /// The evaluation after a step. Its batches use the handles that the step does not.
+    fn evaluate(&mut self, step: usize) -> Result<(), Oom> {
+        let StepSequence {
+            first,
+            evaluations,
+            evaluated,
+            ..
+        } = self.sequence;
+        let turn = (step as u32 + 1) % 2 * self.widest;
+        let handles = first.handles.saturating_add(turn);
+        let number = (step + 1) / evaluations.every.max(1);
+        let batches = evaluations.batches.get(number.saturating_sub(1));
+        let kept = self.outputs;
+        for batch in batches
+            .into_iter()
+            .flatten()
+            .filter_map(|size| evaluated.get(size))
+        {
+            replay(&mut self.allocator, &batch.events, handles, &mut Vec::new())?;
+            for handle in &batch.left {
+                let handle = handles.saturating_add(*handle);
+                self.allocator.rename(handle, self.outputs);
+                self.outputs = self.outputs.saturating_add(1);
+            }
+        }
+        if !evaluations.keep_forever {
+            for handle in kept..self.outputs {
+                self.allocator.free(handle);
+            }
+            self.outputs = kept;
+        }
+        Ok(())
+    }
+
     fn free_left(&mut self) {
         for handle in self.left.drain(..) {
             self.allocator.free(handle);
         }
     }
 
-    /// Allocates what this step leaves behind; if only the last are kept, then frees the oldest.
+    /// Allocates what this step leaves behind, if it does; where only the last are kept, then frees the oldest.
     fn retain(&mut self, step: usize, size: u64) -> Result<(), Oom> {
-        let Some(retained) = self.options.retained else {
+        let Some(retained) = self.options.retained.filter(|it| is_due(it.every, step)) else {
             return Ok(());
         };
         let first = self.retained;
         let handle = |step: usize| first.saturating_add(step as u32);
         let bytes = retained.fixed + retained.per_size * size;
         self.allocator.malloc(handle(step), bytes)?;
-        if let Some(oldest) = step.checked_sub(retained.last) {
+        if let Some(oldest) = step.checked_sub(retained.last.saturating_mul(retained.every)) {
             self.allocator.free(handle(oldest));
         }
         Ok(())

@@ -55,7 +55,7 @@ pub use growth::Growth;
 pub use host::{Host, HostPart};
 pub use host_use::HostUse;
 pub use inputs::{Input, inputs};
-pub use many_steps::{LoopOptions, ManySteps, Retained, StepMemory, StepSequence};
+pub use many_steps::{Evaluations, LoopOptions, ManySteps, Retained, StepMemory, StepSequence};
 pub use names::{linear_layers, unmatched};
 pub use outcome::{Estimate, Fit};
 pub use prediction::{At, Prediction};

@@ -4,7 +4,7 @@ use super::Category;
 use super::engine::STEPS;
 use super::expand::{ExpandedEvent, Expansion};
 use crate::allocator::{Allocator, Oom};
-use crate::tape::Trace;
+use crate::tape::{Phase, Trace};
 use headroom_base::units::Bytes;
 
 /// A request to the allocator.
@@ -46,6 +46,8 @@ pub(super) struct FirstSteps {
     pub events: Vec<Request>,
     /// How many of them precede the first step.
     pub setup: usize,
+    /// How many precede the last one's backward, and the end of the outputs of its forward.
+    pub backward: usize,
     pub handles: u32,
     /// Handles that the next step frees.
     pub left: Vec<u32>,
@@ -72,7 +74,12 @@ impl FirstSteps {
             }
         });
         let setup = events.len();
-        expansion.events(0, end, |event| ages.follow(trace, event, 1, &mut events));
+        let middle = begins_backward(trace, steps.saturating_sub(1)).min(end);
+        expansion.events(0, middle, |event| ages.follow(trace, event, 1, &mut events));
+        let backward = before_outputs_go(&events);
+        expansion.events(middle, end, |event| {
+            ages.follow(trace, event, 1, &mut events);
+        });
         let handles = ages.handles;
         let mut left = Vec::new();
         expansion.events(end, begins(trace, steps + 1), |event| {
@@ -84,6 +91,7 @@ impl FirstSteps {
         Self {
             events,
             setup,
+            backward,
             handles,
             left,
             weights: weights.into_iter().map(|(_, bytes)| bytes).collect(),
@@ -91,10 +99,12 @@ impl FirstSteps {
     }
 }
 
-/// A steady-state step: the last of the run.
+/// A steady-state step: the last of the run. Or the evaluation of a batch after it.
 #[derive(Debug)]
 pub(super) struct SteadyStep {
     pub events: Vec<Request>,
+    /// How many of them precede backward, and the end of the outputs of forward.
+    pub backward: usize,
     /// Handles that the next step frees.
     pub left: Vec<u32>,
     pub handles: u32,
@@ -102,19 +112,40 @@ pub(super) struct SteadyStep {
 
 impl SteadyStep {
     pub(crate) fn of(trace: &Trace) -> Self {
+        let last = STEPS - 1;
+        let (begins, ends) = (begins(trace, last), trace.events.len());
+        Self::between(trace, begins, begins_backward(trace, last), ends)
+    }
+
+    /// The evaluation at the end of the run, up to its second mark; what it keeps is what it leaves.
+    pub(crate) fn of_evaluation(trace: &Trace) -> Self {
+        let marks = trace.phase_starts.iter();
+        let mut marks = marks.filter(|mark| mark.phase == Phase::Evaluation);
+        let all = trace.events.len();
+        let mut next = || marks.next().map_or(all, |mark| mark.at);
+        let begins = next();
+        Self::between(trace, begins, all, next())
+    }
+
+    fn between(trace: &Trace, begins: usize, backward: usize, ends: usize) -> Self {
         let expansion = Expansion::new(trace);
-        let last = begins(trace, STEPS - 1);
         let mut ages = StepsSinceUse::default();
         let mut events = Vec::new();
         expansion.setup(|event| ages.follow(trace, event, 1, &mut events));
-        expansion.events(0, last, |event| ages.follow(trace, event, 1, &mut events));
+        expansion.events(0, begins, |event| ages.follow(trace, event, 1, &mut events));
         events.clear();
-        expansion.events(last, trace.events.len(), |event| {
+        let backward = backward.clamp(begins, ends);
+        expansion.events(begins, backward, |event| {
+            ages.follow(trace, event, 2, &mut events);
+        });
+        let before = before_outputs_go(&events);
+        expansion.events(backward, ends, |event| {
             ages.follow(trace, event, 2, &mut events);
         });
         let all = (0..).zip(&ages.of_handle);
         Self {
             events,
+            backward: before,
             left: all
                 .filter(|(_, age)| **age == 2)
                 .map(|(handle, _)| handle)
@@ -127,6 +158,19 @@ impl SteadyStep {
 /// The event at which a step begins.
 fn begins(trace: &Trace, step: u32) -> usize {
     let mark = trace.phase_starts.iter().find(|mark| mark.step == step);
+    mark.map_or(trace.events.len(), |mark| mark.at)
+}
+
+/// How many requests precede the end of the model's outputs, with which a forward ends where nothing else is made of its loss.
+fn before_outputs_go(forward: &[Request]) -> usize {
+    let ends_so = matches!(forward.last(), Some(Request::Free(_)));
+    forward.len() - usize::from(ends_so)
+}
+
+/// The event at which a step's first backward begins.
+fn begins_backward(trace: &Trace, step: u32) -> usize {
+    let mut marks = trace.phase_starts.iter();
+    let mark = marks.find(|mark| mark.step == step && mark.phase == Phase::Backward);
     mark.map_or(trace.events.len(), |mark| mark.at)
 }
 

@@ -31,7 +31,7 @@ use crate::nets::Net;
 use crate::tape::Machine;
 use headroom_scenario::{Data, Training};
 pub(crate) use plan::{Detail, FEWEST_PASSES, MOST_PASSES};
-pub use plan::{ModelMode, RunPlan};
+pub use plan::{Evaluated, ModelMode, RunPlan};
 pub use result::Run;
 use training::TrainingLoop;
 pub(crate) use turns::{MicroBatchPass, one_by_one};

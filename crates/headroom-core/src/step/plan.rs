@@ -38,6 +38,8 @@ pub struct RunPlan {
     pub world: World,
     /// Samples of an evaluation after the last step; 0 for none.
     pub evaluation: u64,
+    /// What that evaluation keeps.
+    pub evaluated: Evaluated,
     /// Whether modules train or evaluate while the model is trained.
     pub mode: ModelMode,
     /// After the last step a checkpoint's weights are loaded onto the device next to the model's own, as when a run is resumed.
@@ -63,6 +65,17 @@ pub enum ModelMode {
     Eval,
 }
 
+/// What an evaluation between two steps keeps of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evaluated {
+    /// The loss, which is a number.
+    Loss,
+    /// The model's outputs.
+    Outputs,
+    /// The outputs, with the graph that made them: `torch.no_grad()` was forgotten.
+    Graphs,
+}
+
 /// What is recorded of a run; each of these includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
@@ -86,6 +99,7 @@ impl RunPlan {
             dispatched: false,
             world: World::ALONE,
             evaluation: 0,
+            evaluated: Evaluated::Loss,
             mode: ModelMode::Train,
             resumes: false,
             detail: Detail::Kernels,

@@ -320,7 +320,7 @@ impl TrainingLoop<'_> {
     fn after_last(&self, step: u32) {
         if self.plan.evaluation > 0 {
             self.tape.mark(step, Phase::Evaluation);
-            evaluation::evaluate(self.net, &self.cx, self.data, self.plan.evaluation);
+            evaluation::evaluate(self.net, &self.cx, self.data, &self.plan, step);
         }
         if self.plan.resumes {
             self.tape.mark(step, Phase::Resume);

@@ -58,8 +58,9 @@ pub(super) struct Comparison {
     capped: bool,
     /// Whether the file has driver calls: if so, one precedes the first request.
     has_driver_calls: bool,
-    /// The counters at the failure of a request, which the recorder writes in place of the step's own.
-    at_failure: Option<Counters>,
+    /// The counters at the failure of a request and after each block freed since. The recorder reads them where the exception is
+    /// caught: what the failed operation had made is gone by then, what the step had made is not.
+    since_failure: Vec<Counters>,
     /// Whether the last request failed: a program that continues empties the cache first.
     failed: bool,
     card: Card,
@@ -108,7 +109,7 @@ impl Comparison {
             recorded_at: 0,
             capped: usable_bytes.is_some(),
             has_driver_calls: false,
-            at_failure: None,
+            since_failure: Vec::new(),
             failed: false,
             card,
             other: config.other,
@@ -175,7 +176,7 @@ impl Comparison {
                     .malloc_on(handle, Bytes::new(field(1)?), stream);
                 self.unused.push(handle);
                 self.compare_calls(number);
-                self.at_failure = Some(*self.allocator.counters());
+                self.since_failure = vec![*self.allocator.counters()];
                 self.failed = true;
                 self.report.driver_calls += 1;
                 match outcome {
@@ -204,6 +205,9 @@ impl Comparison {
                     self.allocator.free(handle);
                     self.unused.push(handle);
                 }
+                if !self.since_failure.is_empty() {
+                    self.since_failure.push(*self.allocator.counters());
+                }
             }
             "empty" => {
                 self.settle_outside_release();
@@ -221,7 +225,8 @@ impl Comparison {
 
     /// Compares the counters at the end of a step, then starts the next as the recorder did: with fresh peaks.
     fn step(&mut self, number: usize, fields: &[Value]) {
-        let counters = self.at_failure.take().unwrap_or(*self.allocator.counters());
+        let recorded = |index: usize| fields.get(index).and_then(Value::as_u64);
+        let counters = self.counters_for(recorded(4));
         let replayed = [
             ("peak allocated", counters.allocated.peak.get()),
             ("allocated", counters.allocated.current.get()),
@@ -247,7 +252,7 @@ impl Comparison {
         self.report.steps += 1;
         let before = self.report.mismatches.len();
         for (index, (what, replayed)) in replayed.into_iter().enumerate() {
-            let recorded = fields.get(index + 3).and_then(Value::as_u64);
+            let recorded = recorded(index + 3);
             if recorded != Some(replayed) {
                 let recorded = recorded.map_or("nothing".into(), |call| call.to_string());
                 self.mismatch(number, what, recorded, replayed);
@@ -256,6 +261,14 @@ impl Comparison {
         if self.report.mismatches.len() > before {
             self.report.wrong_steps += 1;
         }
+    }
+
+    /// The counters as the recorder read them: after a failure when as much was allocated as it says.
+    fn counters_for(&mut self, allocated: Option<u64>) -> Counters {
+        let since = std::mem::take(&mut self.since_failure);
+        let is_then = |counters: &&Counters| Some(counters.allocated.current.get()) == allocated;
+        let then = since.iter().find(is_then).or(since.first());
+        then.copied().unwrap_or(*self.allocator.counters())
     }
 
     fn let_others_in(&mut self, step: i64) {

@@ -91,6 +91,27 @@ mod tests {
         assert!(found.starts_with(expected), "{found}");
     }
 
+    /// The recorder reads its counters where it catches the exception: the failed operation's own tensors are gone by then.
+    #[test]
+    fn a_failing_step_is_read_as_its_exception_is_caught() {
+        const MIB: u64 = 1 << 20;
+        let (big, room) = (20 * MIB, 44 * MIB);
+        let first = format!("{{\"config\": {{}}, \"usable_bytes\": {room}}}\n");
+        let requests = format!(
+            "[\"a\",1,{big}]\n[\"a\",2,{big}]\n[\"oom\",{big},{}]\n",
+            4 * MIB
+        );
+        let unwound = "[\"f\",2]\n[\"f\",1]\n";
+        let all = 2 * big;
+        let step = format!("[\"step\",0,1,{all},{big},{all},{all},{all},0,0,1,1,2]\n");
+        let report = replay_lines(format!("{first}{requests}{unwound}{step}").as_bytes()).unwrap();
+        assert_eq!(
+            (report.steps, report.mismatches.len()),
+            (1, 0),
+            "{report:?}"
+        );
+    }
+
     #[test]
     fn hostile_files_take_no_memory() {
         check("[\"a\",1,512,65535]\n", "1 events");

@@ -1,19 +1,25 @@
 //! Runs over many steps of varying size: what was reserved, and at which step a GPU ran out of memory.
 
+mod config;
+mod network;
+mod size;
+
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::knobs::{Dims, Knobs};
 use super::metric::{Figure, Metric};
 use super::record::Mixed;
 use super::score::Row;
-use super::simulated;
+pub use config::{Config, Event};
+use config::{Evaluation, Leak};
 use headroom_base::units::Bytes;
 use headroom_core::allocator::{Card, Settings};
 use headroom_core::estimate::{
-    LoopOptions, ManySteps, Retained, STEPS, StepSequence, UncertaintySources,
+    Evaluations, LoopOptions, ManySteps, Retained, StepSequence, UncertaintySources,
 };
-use headroom_core::training::{self as step, RunPlan};
+use headroom_core::training::Evaluated;
+pub use network::run;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -21,7 +27,11 @@ pub struct Record {
     pub config: Config,
     pub dims: Dims,
     /// The size of each step: a sequence length, edges of a graph, pixels of an image's side.
+    #[serde(deserialize_with = "size::list")]
     pub sizes: Vec<u64>,
+    /// Those of the batches of all evaluations.
+    #[serde(deserialize_with = "size::list")]
+    pub eval_sizes: Vec<u64>,
     /// What the GPU had for PyTorch, where it had a limit.
     pub usable_bytes: Option<u64>,
     pub other_took_bytes: Option<u64>,
@@ -44,79 +54,6 @@ struct Summary {
 #[derive(Debug, Deserialize)]
 struct Failure {
     step: u64,
-}
-
-/// The loop's settings beyond those of its steps.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Config {
-    #[serde(flatten)]
-    pub knobs: Knobs,
-    pub dist: Option<Distribution>,
-    pub ov: Dims,
-    pub alloc: String,
-    pub frac: Option<f64>,
-    pub ctx_mb: u64,
-    pub empty_every: usize,
-    pub on_oom: String,
-    pub eval: Option<Event>,
-    #[serde(rename = "gen")]
-    pub generation: Option<Event>,
-    pub save: Option<Event>,
-    pub sched: Option<Event>,
-    pub leak: Option<Leak>,
-    pub other: Option<OtherProcess>,
-    pub side_stream: Mixed,
-}
-
-/// From which the sizes are drawn.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Distribution {
-    n: Option<u64>,
-    hi: Option<u64>,
-    list: Vec<u64>,
-    outlier: Map<String, Value>,
-}
-
-/// What happens at one step, or every so many.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Event {
-    pub every: Option<u64>,
-    step: u64,
-    kind: String,
-    mode: String,
-    mult: Option<u64>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Leak {
-    kind: String,
-    bytes: u64,
-    n: usize,
-    every: Option<usize>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct OtherProcess {
-    /// Before the first where it is negative.
-    step: i64,
-}
-
-impl Distribution {
-    /// Whether its sizes differ.
-    pub fn varies(&self) -> bool {
-        self.hi.is_some() || self.list.len() > 1 || !self.outlier.is_empty()
-    }
-
-    pub fn largest(&self) -> Option<u64> {
-        let outliers = self.outlier.values().filter_map(Value::as_u64);
-        let all = self.list.iter().copied().chain(outliers);
-        all.chain(self.n).chain(self.hi).max()
-    }
 }
 
 /// Compares the peaks; of a run on a GPU with a limit, the step at which it failed, or how many steps it ran.
@@ -154,20 +91,51 @@ pub fn row(record: &Record, id: &str, metric: Metric) -> Row {
 /// The first step with an event that is not modelled, and the event.
 fn first_unmodelled_event(config: &Config) -> Option<(u64, &'static str)> {
     // Longer samples are in the sizes.
-    let known = ["seq_mult", "bs", "aux_loss", "unfreeze"];
+    let known = ["seq_mult", "bs", "aux_loss", "unfreeze", "nockpt"];
     let schedule = (config.sched.as_ref()).filter(|event| !known.contains(&event.kind.as_str()));
     // A copy to the host leaves the GPU as it was.
     let save = (config.save.as_ref()).filter(|event| !matches!(&*event.mode, "cpu" | "gpu_copy"));
-    let last = |event: &Event| event.every.unwrap_or(0).saturating_sub(1);
+    let last = |every: Option<u64>| every.unwrap_or(0).saturating_sub(1);
+    let eval = config.eval.as_ref().filter(|eval| kept(eval).is_none());
     let has_side_stream = !matches!(&config.side_stream, Mixed::Switch(false))
         && config.side_stream != Mixed::default();
+    let leak = config.leak.as_ref();
+    let is_known = |leak: &&Leak| LEAKS.contains(&leak.kind.as_str());
+    let from_start = [
+        (has_side_stream, "side_stream"),
+        (leak.is_some_and(|leak| !is_known(&leak)), "leak"),
+        (config.load.is_some(), "load"),
+        (config.teacher.is_some(), "teacher"),
+        (config.average.is_some(), "ema"),
+    ];
     let all = [
         schedule.map(|event| (event.step, "sched")),
-        config.eval.as_ref().map(|event| (last(event), "eval")),
-        save.map(|event| (last(event), "save")),
-        has_side_stream.then_some((0, "side_stream")),
+        eval.map(|eval| (last(eval.every), "eval")),
+        (config.generation.as_ref()).map(|event| (last(event.every), "gen")),
+        save.map(|event| (last(event.every), "save")),
     ];
-    all.into_iter().flatten().min()
+    let from_start = from_start.into_iter().filter(|(is_there, _)| *is_there);
+    let from_start = from_start.map(|(_, event)| (0, event));
+    all.into_iter().flatten().chain(from_start).min()
+}
+
+/// What steps leave behind, by the names of the records.
+const LEAKS: [&str; 5] = [
+    "loss_detached",
+    "logits_argmax",
+    "window",
+    "fixed",
+    "logits",
+];
+
+/// What an evaluation keeps, where that is known.
+fn kept(eval: &Evaluation) -> Option<Evaluated> {
+    match (eval.keep.as_deref(), eval.grad) {
+        (None, false) => Some(Evaluated::Loss),
+        (Some("logits"), false) => Some(Evaluated::Outputs),
+        (Some("logits"), true) => Some(Evaluated::Graphs),
+        _ => None,
+    }
 }
 
 /// Events between the steps of the recorded loop.
@@ -176,6 +144,7 @@ fn options(record: &Record) -> LoopOptions {
     let config = &record.config;
     let leak = config.leak.clone().unwrap_or_default();
     let retained = |fixed, per_size, last| Retained {
+        every: leak.every.unwrap_or(1),
         fixed: Bytes::new(fixed),
         per_size: Bytes::new(per_size),
         last,
@@ -183,8 +152,9 @@ fn options(record: &Record) -> LoopOptions {
     let other_step = config.other.as_ref().map(|other| other.step);
     LoopOptions {
         empty_cache_every: config.empty_every,
+        // What came before the first step is there in it.
         other_process: other_step
-            .and_then(|step| usize::try_from(step).ok())
+            .map(|step| usize::try_from(step).unwrap_or(0))
             .zip(record.other_took_bytes.map(Bytes::new)),
         retained: match leak.kind.as_str() {
             "loss_detached" => Some(retained(4, 0, usize::MAX)),
@@ -193,12 +163,14 @@ fn options(record: &Record) -> LoopOptions {
                 Some(retained(0, ID * batch, usize::MAX))
             }
             "window" => Some(retained(leak.bytes, 0, leak.n)),
+            "fixed" => Some(retained(leak.bytes, 0, usize::MAX)),
             _ => None,
         },
         retain_outputs_every: match leak.kind.as_str() {
             "logits" => leak.every.unwrap_or(1),
             _ => 0,
         },
+        retain_outputs_from: leak.from,
         copy_weights_every: match &config.save {
             Some(save) if save.mode == "gpu_copy" => save.every.unwrap_or(0) as usize,
             _ => 0,
@@ -208,8 +180,8 @@ fn options(record: &Record) -> LoopOptions {
 }
 
 /// Flags in the sizes of steps: a step after a change of settings, and one whose outputs are retained.
-const CHANGED: u64 = 1 << 40;
-const RETAINS: u64 = 1 << 41;
+const CHANGED: u64 = 1 << 63;
+const RETAINS: u64 = 1 << 62;
 
 /// The record's steps, on its GPU.
 pub fn replayed(record: &Record) -> Result<ManySteps, String> {
@@ -225,16 +197,22 @@ pub fn replayed(record: &Record) -> Result<ManySteps, String> {
         }
         "aux_loss" => changed.aux_loss = true,
         "unfreeze" => changed.freeze = Vec::new(),
+        "nockpt" => changed.ckpt = Mixed::Switch(false),
         _ => {}
     }
-    if matches!(schedule.kind.as_str(), "bs" | "aux_loss" | "unfreeze") {
+    if matches!(
+        schedule.kind.as_str(),
+        "bs" | "aux_loss" | "unfreeze" | "nockpt"
+    ) {
         let later = sizes.iter_mut().skip(begins);
         later.for_each(|size| *size |= CHANGED);
     }
     let options = options(record);
     if options.retain_outputs_every > 0 {
-        let retaining = sizes.iter_mut().step_by(options.retain_outputs_every);
-        retaining.for_each(|size| *size |= RETAINS);
+        let retaining = (0..).zip(&mut sizes).skip(options.retain_outputs_from);
+        retaining
+            .filter(|(step, _)| step % options.retain_outputs_every == 0)
+            .for_each(|(_, size)| *size |= RETAINS);
     }
     let context = Bytes::mib(config.ctx_mb);
     let card = match record.usable_bytes {
@@ -261,6 +239,25 @@ pub fn replayed(record: &Record) -> Result<ManySteps, String> {
     if let Some(size) = first {
         sequence.restart_at(begins, &run_of(size)?.trace);
     }
+    if let Some((eval, kept)) = config
+        .eval
+        .as_ref()
+        .and_then(|eval| Some((eval, kept(eval)?)))
+    {
+        let evaluations = Evaluations {
+            every: eval.every.unwrap_or(0) as usize,
+            batches: eval_batches(record, eval)?,
+            keep_forever: eval.keep_forever,
+        };
+        sequence.evaluate::<String>(evaluations, &mut |size, read| {
+            let knobs = Knobs {
+                mb: eval.mb.or(config.knobs.mb),
+                ..config.knobs.clone()
+            };
+            read(&network::evaluated(&knobs, &record.dims, size, kept)?.trace);
+            Ok(())
+        })?;
+    }
     let found = sequence.replay(&settings(config), card, &options);
     match first_unmodelled_event(config) {
         // It had failed before.
@@ -274,6 +271,20 @@ pub fn replayed(record: &Record) -> Result<ManySteps, String> {
         Some((_, event)) => Err(format!("something happens between its steps (`{event}`)")),
         None => Ok(found),
     }
+}
+
+/// The sizes of each evaluation's batches: as recorded, or where all are equal as the settings say.
+fn eval_batches(record: &Record, eval: &Evaluation) -> Result<Vec<Vec<u64>>, String> {
+    let recorded = &record.eval_sizes;
+    if !recorded.is_empty() {
+        let batches = recorded.chunks(eval.n.max(1));
+        return Ok(batches.map(<[u64]>::to_vec).collect());
+    }
+    let size = eval.dist.as_ref().filter(|sizes| !sizes.varies());
+    let size = size.and_then(config::Distribution::largest);
+    let size = size.ok_or("the sizes of its evaluations are not recorded")?;
+    let every = eval.every.unwrap_or(0).max(1) as usize;
+    Ok(vec![vec![size; eval.n]; record.sizes.len() / every])
 }
 
 fn settings(config: &Config) -> Settings {
@@ -306,56 +317,6 @@ pub fn undisturbed(
     Ok(sequence.replay(&settings, Card::usable(usable), &options))
 }
 
-/// The network's sizes for batches of this size: edges of a graph, with nodes in proportion; pixels of an image's side, whose
-/// network has attention at the lowest resolution.
-fn sized(knobs: &Knobs, dims: &Dims, size: u64) -> Dims {
-    let mut dims = dims.clone();
-    let stages = dims.get("block_out").and_then(Value::as_array);
-    let stages = stages.map_or(0, Vec::len);
-    let only = |at: usize| (0..stages).map(|i| u64::from(i == at)).collect::<Value>();
-    let added: Vec<(&str, Value)> = match knobs.kind.as_deref() {
-        Some("gnn") => {
-            let share = dims.remove("nodes_per_edge").and_then(|n| n.as_f64());
-            let nodes = size as f64 * share.unwrap_or(0.0);
-            vec![
-                ("family", "sage".into()),
-                ("edges", size.into()),
-                ("nodes", (nodes as u64).into()),
-            ]
-        }
-        Some("unet") => vec![
-            ("family", "unet2d".into()),
-            ("img", size.into()),
-            ("channels", 4.into()),
-            ("head_dim", 8.into()),
-            ("down_attention", only(stages.saturating_sub(1))),
-            ("up_attention", only(0)),
-        ],
-        _ => Vec::new(),
-    };
-    dims.extend(added.into_iter().map(|(name, value)| (name.into(), value)));
-    dims
-}
-
-/// Runs a few steps with batches of this size.
-pub fn run(knobs: &Knobs, dims: &Dims, size: u64) -> Result<step::Run, String> {
-    let dims = sized(knobs, dims, size);
-    let mut knobs = Knobs {
-        seq: Some(size),
-        ..knobs.clone()
-    };
-    // Images have one size, and the batch varies.
-    if knobs
-        .kind
-        .as_deref()
-        .is_some_and(|kind| kind.starts_with("vit"))
-    {
-        knobs.mb = Some(knobs.mb.unwrap_or(1).saturating_mul(size));
-    }
-    let (data, training) = simulated::settings(&knobs, &dims)?;
-    simulated::run_with(&knobs, &dims, &data, &training, RunPlan::first_steps(STEPS))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -377,6 +338,6 @@ mod tests {
                 compared += 1;
             }
         }
-        assert_eq!(compared, 8);
+        assert_eq!(compared, 16);
     }
 }
