@@ -151,8 +151,11 @@ pub fn take(session: Session, name: &str, file: &str) -> bool {
         }
         Opened::Plans(more) => {
             let mut all = plan_store::kept();
-            all.merge(more);
+            let merged = all.merge(more);
             plans::keep(session, &all);
+            if !merged {
+                session.link_notes.set(vec![text::too_many_plans()]);
+            }
         }
         Opened::Text => {
             session.pasted.set(file.into());

@@ -20,16 +20,21 @@ pub fn keep(session: Session, plans: &Plans) {
 pub fn SavedPlans() -> impl IntoView {
     let session = Session::current();
     let name = RwSignal::new(String::new());
-    let change = move |change: &dyn Fn(&mut Plans)| {
+    let change = move |change: &dyn Fn(&mut Plans) -> bool| {
         // Another tab may have saved in the meantime.
         let mut plans = kept();
-        change(&mut plans);
+        let changed = change(&mut plans);
         keep(session, &plans);
+        if !changed {
+            session.link_notes.set(vec![text::too_many_plans()]);
+        }
+        changed
     };
     let save = move |_| {
         let link = session.link_untracked();
-        change(&|plans| plans.save(&name.get_untracked(), link.clone()));
-        name.set(String::new());
+        if change(&|plans| plans.save(&name.get_untracked(), link.clone())) {
+            name.set(String::new());
+        }
         // The button is disabled until there is another name.
         browser::focus_soon("#plan-name".into());
     };
@@ -41,8 +46,12 @@ pub fn SavedPlans() -> impl IntoView {
     let unnamed = move || name.with(|name| name.trim().is_empty());
     let row = move |(at, (name, link)): (usize, (String, String))| {
         let open = move |_| session.open(&link);
+        let own = name.clone();
         let forget = move |_| {
-            change(&|plans| plans.remove(&at.to_string()));
+            change(&|plans| {
+                plans.remove(&own);
+                true
+            });
             browser::focus_soon("#plan-name".into());
         };
         let label = format!("{} {name}", text::FORGET);

@@ -6,9 +6,11 @@ use headroom_base::document::{Document, Entry};
 
 /// Their key in the browser's storage.
 const PLANS: &str = "headroom.plans";
+/// Where plans go that cannot be read, such as those of a later version.
+const UNREAD: &str = "headroom.plans.unread";
 const KEY: &str = "headroom-plans";
 /// The most plans, which bounds what a file can add.
-const MOST: usize = 200;
+pub const MOST: usize = 200;
 const LONGEST_NAME: usize = 80;
 
 /// Names and links, in the order of saving.
@@ -41,14 +43,17 @@ impl Plans {
         json::write(&Document::new().with(KEY, plans))
     }
 
-    /// Saves a plan under a name, replacing one of the same name.
-    pub fn save(&mut self, name: &str, link: String) {
+    /// Saves a plan under a name, replacing one of the same name; `false` where there are too many.
+    pub fn save(&mut self, name: &str, link: String) -> bool {
         let name: String = name.trim().chars().take(LONGEST_NAME).collect();
         if let Some(same) = self.0.iter_mut().find(|plan| plan.0 == name) {
             same.1 = link;
-        } else if !name.is_empty() && self.0.len() < MOST {
+        } else if self.0.len() >= MOST {
+            return false;
+        } else if !name.is_empty() {
             self.0.push((name, link));
         }
+        true
     }
 
     /// Names and links, in order.
@@ -56,17 +61,15 @@ impl Plans {
         self.0.iter()
     }
 
-    /// Adds the plans of another store.
-    pub fn merge(&mut self, other: Self) {
-        for (name, link) in other.0 {
-            self.save(&name, link);
-        }
+    /// Adds the plans of another store; `false` where some were too many.
+    pub fn merge(&mut self, other: Self) -> bool {
+        let plans = other.0.into_iter();
+        plans.fold(true, |all, (name, link)| self.save(&name, link) && all)
     }
 
-    pub fn remove(&mut self, at: &str) {
-        if let Some(at) = at.parse().ok().filter(|at| *at < self.0.len()) {
-            self.0.remove(at);
-        }
+    /// By its name: another tab may have removed those before it.
+    pub fn remove(&mut self, name: &str) {
+        self.0.retain(|plan| plan.0 != name);
     }
 }
 
@@ -76,8 +79,12 @@ pub fn kept() -> Plans {
     Plans::read(&file).unwrap_or_default()
 }
 
-/// Stores them; `false` if the browser refuses.
+/// Stores them; `false` if the browser refuses. What was there and could not be read is not lost.
 pub fn store(plans: &Plans) -> bool {
+    let unread = browser::stored(PLANS).filter(|file| Plans::read(file).is_none());
+    if let Some(file) = unread.filter(|file| !file.is_empty()) {
+        browser::store(UNREAD, &file);
+    }
     browser::store(PLANS, &plans.write())
 }
 
@@ -106,14 +113,13 @@ mod tests {
     fn plan_names_are_unique_and_not_empty() {
         let mut some = plans(&[("a", "v=1"), (" a ", "v=2"), ("  ", "v=3")]);
         assert_eq!(some, plans(&[("a", "v=2")]));
-        some.merge(plans(&[("b", "v=4")]));
-        some.remove("0");
-        some.remove("7");
+        assert!(some.merge(plans(&[("b", "v=4")])));
+        some.remove("a");
+        some.remove("c");
         assert_eq!(some, plans(&[("b", "v=4")]));
         let many: Vec<_> = (0..500).map(|number| number.to_string()).collect();
-        for name in &many {
-            some.save(name, "v=1".into());
-        }
+        let saved = many.iter().filter(|name| some.save(name, "v=1".into()));
+        assert_eq!(saved.count(), MOST - 1);
         assert_eq!(some.0.len(), MOST);
     }
 }
