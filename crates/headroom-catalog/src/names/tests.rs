@@ -141,7 +141,6 @@ fn another_network_is_never_taken_for_it() {
         "Qwen/Qwen2-Audio-7B-Instruct",
         "OpenGVLab/InternVL2_5-8B",
         "nvidia/Nemotron-Mini-4B-Instruct",
-        "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-Base-BF16",
         "databricks/dbrx-instruct",
         "./gpt-oss-120b-w4a16-experts-4bit-2:4",
         "lodestones/Chroma1-Radiance",

@@ -51,6 +51,11 @@ pub(super) struct Decoder {
     pub batched_experts: bool,
     /// The layers with (full) attention, where no interval says it.
     pub full_layers: Option<LayerSet>,
+    /// The layers that are an MLP by itself, and those that are a mixture of experts by itself.
+    pub mlp_layers: Option<LayerSet>,
+    pub expert_layers: Option<LayerSet>,
+    /// `moe_latent_size`: experts work between two projections to this width; zero without them.
+    pub latent: u64,
     pub mixers: MixerSizes,
     pub family: Family,
 }
@@ -102,7 +107,7 @@ impl Stacked {
 #[derive(Clone)]
 pub(super) struct LayerInputs {
     pub attention_mask: AttentionMask,
-    /// Its mixer of tokens, where it has no attention.
+    /// What it has in place of attention.
     pub mixer: Option<Mixer>,
     /// What the mixers of layers without attention mask.
     pub padding: Option<Tensor>,
@@ -157,6 +162,9 @@ impl Decoder {
             mla,
             batched_experts: sizes.is_set("experts_impl=batched_mm"),
             full_layers: LayerSet::of(sizes, "full"),
+            mlp_layers: LayerSet::of(sizes, "mlp"),
+            expert_layers: LayerSet::of(sizes, "moe"),
+            latent: sizes.or("latent", 0),
             mixers: MixerSizes::of(sizes),
             family,
         })

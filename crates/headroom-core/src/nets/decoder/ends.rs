@@ -135,6 +135,8 @@ impl Decoder {
                 .pipe(Tensor::mul_scalar)
         } else if self.family.head.scaled {
             logits.pipe(Tensor::mul_scalar)
+        } else if self.family.head.wide {
+            logits.pipe(|logits| logits.to(DType::F32))
         } else {
             logits
         }

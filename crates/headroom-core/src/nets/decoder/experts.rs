@@ -2,7 +2,7 @@
 
 use super::super::Cx;
 use super::Decoder;
-use super::family::{Experts, Router, SharedExpert};
+use super::family::{Experts, MlpForm, Router, SharedExpert};
 use crate::tape::{DType, Tensor};
 
 impl Decoder {
@@ -28,7 +28,18 @@ impl Decoder {
             // DeepSeek's router and its block take a view each, one after the other.
             hidden = x.view(hidden.shape());
         }
-        let mut out = self.routed(cx, [&hidden, &weights, &chosen], experts.bias);
+        let mut out = if self.latent > 0 {
+            let bias = self.family.mlp.bias;
+            hidden = cx.linear("fc1_latent_proj", &hidden, self.latent, bias);
+            let latent = Self {
+                hidden: self.latent,
+                ..*self
+            };
+            hidden = latent.routed(cx, [&hidden, &weights, &chosen], experts.bias);
+            cx.linear("fc2_latent_proj", &hidden, self.hidden, bias)
+        } else {
+            self.routed(cx, [&hidden, &weights, &chosen], experts.bias)
+        };
         if let Some(mut shared) = shared {
             if experts.shared == SharedExpert::Gated {
                 shared = cx
@@ -40,8 +51,9 @@ impl Decoder {
         }
         out = out.reshape(x.shape());
         if experts.shared == SharedExpert::AfterExperts {
-            let common = cx.module("shared_experts", |cx| {
-                self.gated_mlp(cx, x, self.shared_intermediate)
+            let common = cx.module("shared_experts", |cx| match self.family.mlp.form {
+                MlpForm::Plain => self.plain_mlp(cx, x, self.shared_intermediate),
+                _ => self.gated_mlp(cx, x, self.shared_intermediate),
             });
             out = out.add(&common);
         }
@@ -144,13 +156,14 @@ impl Decoder {
 
     /// The experts' matrices: up and gate together, and down.
     fn expert_weights(&self, cx: &Cx) -> [Tensor; 2] {
-        let own = self.own_experts(cx);
+        let (own, inner) = (self.own_experts(cx), self.moe_intermediate);
+        let (name, up) = match self.family.mlp.form {
+            MlpForm::Plain => ("up_proj", inner),
+            _ => ("gate_up_proj", 2 * inner),
+        };
         [
-            (
-                "gate_up_proj",
-                [own, 2 * self.moe_intermediate, self.hidden],
-            ),
-            ("down_proj", [own, self.hidden, self.moe_intermediate]),
+            (name, [own, up, self.hidden]),
+            ("down_proj", [own, self.hidden, inner]),
         ]
         .map(|(name, shape)| cx.param(name, shape).tensor())
     }
@@ -168,6 +181,9 @@ impl Decoder {
     }
 
     fn gated_halves(&self, both: &Tensor) -> Tensor {
+        if self.family.mlp.form == MlpForm::Plain {
+            return self.activation(both);
+        }
         let mut halves = both.chunk(2, -1);
         match (halves.pop(), halves.pop()) {
             (Some(up), Some(gate)) => self.activation(&gate).pipe(|gate| gate.mul(&up)),

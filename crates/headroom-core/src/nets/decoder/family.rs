@@ -254,6 +254,8 @@ pub(super) enum Norm {
     Gemma4,
     /// RMS norm: fp32 to the end.
     Olmo2,
+    /// The same with a copy of the weight in fp32 (Nemotron-H).
+    NemotronH,
     /// `nn.LayerNorm`.
     Layer,
     /// `F.layer_norm` in fp32 without weights.
@@ -287,6 +289,8 @@ pub(super) enum Placement {
     ParallelTwoNorms,
     /// In parallel, one norm or two by the generation (Falcon).
     Falcon,
+    /// One part a layer behind one norm: attention, a mixer, an MLP or experts (Nemotron-H).
+    Single,
     /// Attention and Mamba 2 side by side behind one norm (Falcon-H1).
     BesideMamba,
     /// The blocks of older files, each with its own variables.
@@ -304,6 +308,8 @@ pub(super) struct Head {
     pub softcap: bool,
     /// `logits_scaling`, `logit_scale`.
     pub scaled: bool,
+    /// `lm_head(hidden_states).float()`: logits in the model's type are gone before the loss (Nemotron-H).
+    pub wide: bool,
     /// Old versions take the cross-entropy of shifted logits in the model's own type.
     pub loss_in_model_dtype: bool,
 }

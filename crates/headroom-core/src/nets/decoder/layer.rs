@@ -19,6 +19,7 @@ impl Decoder {
             }
             Placement::ParallelTwoNorms => self.parallel_two_norms(cx, input, inputs),
             Placement::Falcon => self.falcon_block(cx, input, inputs),
+            Placement::Single => self.single(cx, input, inputs),
             Placement::BesideMamba => self.falcon_h1_block(cx, input, inputs),
             Placement::Bloom => return self.bloom_block(cx, input, inputs).into(),
             Placement::GptJ => return self.gptj_block(cx, input, inputs).into(),
@@ -104,6 +105,19 @@ impl Decoder {
         drop(held_input);
         hidden = hidden.reshape(&shape);
         drop((weights, held_output));
+        hidden
+    }
+
+    /// `NemotronHBlock.forward`: one norm and one part.
+    fn single(&self, cx: &Cx, input: &Tensor, inputs: &LayerInputs) -> Tensor {
+        let name = self.family.names.input_norm;
+        let mut hidden = input
+            .to(cx.env.weights)
+            .pipe(|wide| self.norm(cx, name, wide));
+        let (mixed, weights) = self.self_attention(cx, &hidden, inputs);
+        hidden = mixed;
+        hidden = input.add(&hidden);
+        drop(weights);
         hidden
     }
 

@@ -13,7 +13,7 @@ impl Decoder {
                 self.beside_experts(cx, name, x)
             }
             Some(name) => cx.module(name, |cx| self.mlp_module(cx, x)),
-            None => self.plain_mlp(cx, x),
+            None => self.plain_mlp(cx, x, self.intermediate),
         };
         if self.family.dropout.in_layer {
             out = self.dropout(cx, &out);
@@ -31,13 +31,13 @@ impl Decoder {
             MlpForm::Gated => self.gated_mlp(cx, x, self.intermediate),
             MlpForm::Shared => self.shared_mlp(cx, x),
             MlpForm::FusedGated => self.fused_gated_mlp(cx, x),
-            MlpForm::Plain => self.plain_mlp(cx, x),
+            MlpForm::Plain => self.plain_mlp(cx, x, self.intermediate),
         }
     }
 
-    fn plain_mlp(&self, cx: &Cx, x: &Tensor) -> Tensor {
+    pub(super) fn plain_mlp(&self, cx: &Cx, x: &Tensor, width: u64) -> Tensor {
         let (names, bias) = (self.family.names, self.family.mlp.bias);
-        let mut hidden = cx.linear(names.up_proj, x, self.intermediate, bias);
+        let mut hidden = cx.linear(names.up_proj, x, width, bias);
         hidden = self.activation(&hidden);
         hidden = cx.linear(names.down_proj, &hidden, self.hidden, bias);
         if self.family.dropout.in_sublayers {

@@ -39,8 +39,9 @@ mod tiles;
 use config::{Decoder, LayerInputs, Mla, ModelInputs};
 pub(crate) use families::FAMILIES;
 use family::Scores;
-use layer_set::period;
+use layer_set::{LayerSet, period};
 pub use llava::Llava;
+use mixers::Mixer;
 pub(super) use rope::{full_tables, rotated_in_fp32};
 
 use std::cell::RefCell;
@@ -249,8 +250,9 @@ impl Decoder {
             Some(layers) => layers.contains(i),
             None => is_nth(full_attention, i),
         };
+        let mixer = |i: u64| self.mixer_of(i).filter(|_| !is_full(i));
         let period = match self.full_layers {
-            Some(_) => period(self.layers, |i| (is_full(i), is_nth(no_rope, i))),
+            Some(_) => period(self.layers, |i| (is_full(i), is_nth(no_rope, i), mixer(i))),
             None => full_attention.max(no_rope).max(1),
         };
         let keeps = cx.env.training.task.objective.keeps_hidden_states() && cx.tape.grad_enabled();
@@ -262,7 +264,7 @@ impl Decoder {
             let full = is_full(i as u64);
             let inputs = LayerInputs {
                 attention_mask: if full { &full_mask } else { &window_mask }.clone(),
-                mixer: self.family.mixer.filter(|_| !full),
+                mixer: mixer(i as u64),
                 padding: inputs.padding_mask.cloned(),
                 rotary: tables
                     .get(usize::from(!full && tables.len() > 1))
@@ -313,6 +315,18 @@ impl Decoder {
             returned,
         ));
         last.unwrap_or(first)
+    }
+
+    /// What a layer without attention has.
+    fn mixer_of(&self, layer: u64) -> Option<Mixer> {
+        let is_in = |set: Option<LayerSet>| set.is_some_and(|set| set.contains(layer));
+        if is_in(self.mlp_layers) {
+            Some(Mixer::Mlp)
+        } else if is_in(self.expert_layers) {
+            Some(Mixer::Experts)
+        } else {
+            self.family.mixer
+        }
     }
 
     /// Notes how wide the layers are that adapters take, for those that share matrices among all of them.

@@ -18,7 +18,8 @@ impl Decoder {
             }
             Norm::Gemma => cx.module(name, |cx| gemma(x, &weight(cx))),
             Norm::Gemma4 => cx.module(name, |cx| gemma4(x, Some(&weight(cx)))),
-            Norm::Olmo2 => cx.module(name, |cx| olmo2(x, &weight(cx))),
+            Norm::Olmo2 => cx.module(name, |cx| olmo2(x, &weight(cx), false)),
+            Norm::NemotronH => cx.module(name, |cx| olmo2(x, &weight(cx), true)),
             Norm::Layer => cx.layer_norm(name, x),
             Norm::Unweighted => {
                 let wide = x.to(DType::F32);
@@ -62,13 +63,17 @@ pub(super) fn gemma4(x: &Tensor, weight: Option<&Tensor>) -> Tensor {
     normed.to(x.dtype())
 }
 
-/// `Olmo2RMSNorm.forward`.
-fn olmo2(x: &Tensor, weight: &Tensor) -> Tensor {
+/// `Olmo2RMSNorm.forward`, and `NemotronHRMSNorm.forward` with a copy of the weight.
+fn olmo2(x: &Tensor, weight: &Tensor, copies: bool) -> Tensor {
     let mut hidden = x.to(DType::F32);
     let variance = hidden.pow().pipe(|squares| squares.mean(&[-1]));
     let scale = variance.add_scalar().pipe(Tensor::rsqrt);
     hidden = scale.pipe(|scale| hidden.mul(scale));
-    let product = weight.mul(&hidden);
+    let product = if copies {
+        weight.to(DType::F32).pipe(|weight| weight.mul(&hidden))
+    } else {
+        weight.mul(&hidden)
+    };
     product.pipe(|product| product.to(x.dtype()))
 }
 

@@ -8,7 +8,9 @@ mod rotary;
 mod tests;
 
 pub(crate) use latents::{Grid, Pixels, flow_matching, weighted_output};
-pub(crate) use norms::{bare_rms_norm, fp32_layer_norm, fp32_modulated, rms_norm};
+pub(crate) use norms::{
+    bare_rms_norm, fp32_layer_norm, fp32_modulated, rms_norm, rms_norm_in_fp32,
+};
 pub(crate) use rotary::{apply_rotary_emb, rotate_complex};
 
 use super::{Cx, Output};

@@ -15,6 +15,16 @@ pub(crate) fn rms_norm(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
     })
 }
 
+/// `MochiRMSNorm`: the weight is applied before the rows return to the type of the input.
+pub(crate) fn rms_norm_in_fp32(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
+    cx.module(name, |cx| {
+        let weight = cx.param("weight", [x.size(-1)]).tensor();
+        let (mut hidden, _variance) = scaled(x);
+        hidden = hidden.mul(&weight);
+        hidden.to(x.dtype())
+    })
+}
+
 /// The same norm without a weight.
 pub(crate) fn bare_rms_norm(x: &Tensor) -> Tensor {
     let (hidden, _variance) = scaled(x);

@@ -30,17 +30,34 @@ const PEAKS: &str = "
     sana-1.6b               layers=4                   1  768 1344  300  bf16              all        3642753536
     sana-1.6b               layers=4                   1  768 1344  300  amp-bf16-on-bf16  adapters   1232430592
     lumina-image-2.0        layers=4                   1  768 1344  200  bf16              all       10979275776
+    cogview4-6b             layers=4                   1  768 1344  224  bf16              all        9317588480
+    cogview4-6b             layers=4                   1  768 1344  224  amp-bf16-on-bf16  adapters   4253588480
+    hunyuanvideo-1.5        layers=4                  33  480  640  300  bf16              all        9433372672
+    hunyuanvideo-1.5        layers=4                  33  480  640  300  amp-bf16-on-bf16  adapters   5705223168
+    mochi-1                 layers=4                  25  480  640  256  bf16              all       11143399424
+    mochi-1                 layers=4                  25  480  640  256  amp-bf16-on-bf16  adapters   5711452672
+";
+
+/// The same without checkpointing.
+const KEPT: &str = "
+    cogview4-6b             layers=4                   1  768 1344  224  bf16              all       12636950528
+    hunyuanimage-2.1        layers=2,single_layers=3   1 1024 1536  200  bf16              all       19741002752
+    hunyuanimage-2.1        layers=2,single_layers=3   1 1024 1536  200  amp-bf16-on-bf16  adapters   7170045440
+    hunyuanvideo-1.5        layers=4                  33  480  640  300  bf16              all       18965613056
+    mochi-1                 layers=4                  25  480  640  256  bf16              all       20621752320
 ";
 
 #[test]
 fn peaks_are_those_of_the_classes() {
-    for row in PEAKS.lines().filter(|line| !line.trim().is_empty()) {
-        check(row);
+    for (rows, checkpointing) in [(PEAKS, "layers"), (KEPT, "none")] {
+        for row in rows.lines().filter(|line| !line.trim().is_empty()) {
+            check(row, checkpointing);
+        }
     }
 }
 
 #[track_caller]
-fn check(row: &str) {
+fn check(row: &str, checkpointing: &str) {
     let cells: Vec<&str> = row.split_whitespace().collect();
     let [
         model,
@@ -67,7 +84,7 @@ fn check(row: &str) {
         ("height", height),
         ("width", width),
         ("precision", precision),
-        ("ckpt", "layers"),
+        ("ckpt", checkpointing),
         ("lora", adapters),
     ] {
         settings::set(&mut scenario, name, value).unwrap();

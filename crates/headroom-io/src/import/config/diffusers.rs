@@ -10,12 +10,16 @@ use headroom_scenario::{NameKind, Problem};
 const CLASSES: &[(&str, &str)] = &[
     ("ChromaTransformer2DModel", "chroma"),
     ("CogVideoXTransformer3DModel", "cogvideox"),
+    ("CogView4Transformer2DModel", "cogview4"),
     ("DiTTransformer2DModel", "dit"),
     ("Flux2Transformer2DModel", "flux2"),
     ("FluxTransformer2DModel", "flux"),
+    ("HunyuanImageTransformer2DModel", "hunyuan_image"),
+    ("HunyuanVideo15Transformer3DModel", "hunyuan_video15"),
     ("HunyuanVideoTransformer3DModel", "hunyuan_video"),
     ("LTXVideoTransformer3DModel", "ltx_video"),
     ("Lumina2Transformer2DModel", "lumina2"),
+    ("MochiTransformer3DModel", "mochi"),
     ("PixArtTransformer2DModel", "pixart"),
     ("QwenImageTransformer2DModel", "qwen_image"),
     ("SD3Transformer2DModel", "sd3"),
@@ -37,6 +41,7 @@ const SIZES: &[(&str, &str)] = &[
     ("guidance_embeds", "guidance"),
     ("hidden_size", "hidden"),
     ("image_dim", "image_dim"),
+    ("image_embed_dim", "image_dim"),
     ("joint_attention_dim", "ctx_dim"),
     ("n_heads", "heads"),
     ("n_layers", "layers"),
@@ -51,7 +56,9 @@ const SIZES: &[(&str, &str)] = &[
     ("pooled_projection_dim", "pooled"),
     ("pos_embed_max_size", "pos"),
     ("text_dim", "ctx_dim"),
+    ("text_embed_2_dim", "glyph_dim"),
     ("text_embed_dim", "ctx_dim"),
+    ("time_embed_dim", "time_dim"),
     ("use_rotary_positional_embeddings", "rotary"),
     ("zero_cond_t", "zero_cond_t"),
 ];
@@ -103,7 +110,7 @@ fn wanted(document: &Document, arch: &str) -> Vec<(&'static str, &'static str, u
     }
     let (into, out) = (number("in_channels"), number("out_channels"));
     match arch {
-        "wan" | "cogvideox" | "hunyuan_video" => {
+        "wan" | "cogvideox" | "hunyuan_video" | "hunyuan_video15" => {
             if let (Some(into), Some(out)) = (into, out) {
                 wanted.push(("channels", "out_channels", out));
                 wanted.push(("condition", "in_channels", into.saturating_sub(out)));

@@ -11,20 +11,25 @@ const EACH: u64 = 20;
 const FULL: [&str; 4] = ["full_attention", "attention", "full", "hybrid"];
 
 /// Families whose layers with attention are told one by one: no interval says it for all of their models.
-const ONE_BY_ONE: [&str; 3] = ["granitemoehybrid", "lfm2", "lfm2_moe"];
+const ONE_BY_ONE: [&str; 4] = ["bamba", "granitemoehybrid", "lfm2", "lfm2_moe"];
 
 /// Whether a size is a part of a set of layers, which models may have whatever the catalogue's have.
 pub(super) fn is_part_of_set(name: &str) -> bool {
-    name.strip_prefix("full_")
-        .is_some_and(|part| part.bytes().all(|digit| digit.is_ascii_digit()))
+    let sets = ["full_", "mlp_", "moe_"].into_iter();
+    sets.filter_map(|set| name.strip_prefix(set))
+        .any(|part| part.bytes().all(|digit| digit.is_ascii_digit()))
 }
 
 /// The layers with full attention: every n-th if they are regular, else a bit for each.
 pub(super) fn add(document: &Document, arch: &str, sizes: &mut BTreeMap<String, u64>) {
+    if arch == "nemotron_h" {
+        by_pattern(document, sizes);
+        return;
+    }
     let count = sizes.get("layers").copied().unwrap_or(0).min(256);
     let one_by_one = ONE_BY_ONE.contains(&arch);
     // Encoders have their first layers' kinds elsewhere.
-    let told = told(document, count, one_by_one).filter(|_| arch != "modernbert");
+    let told = told(document, count, arch).filter(|_| arch != "modernbert");
     let Some(full) = told else {
         return;
     };
@@ -36,11 +41,49 @@ pub(super) fn add(document: &Document, arch: &str, sizes: &mut BTreeMap<String, 
         }
         Some(interval) if interval == of_family(arch) => {}
         _ => {
-            for part in 0..count.div_ceil(EACH) {
-                let own = full.iter().filter(|layer| **layer / EACH == part);
-                let bits = own.fold(0, |bits, layer| bits | 1 << (layer % EACH));
-                sizes.insert(format!("full_{part}"), bits);
-            }
+            set("full", count, &full, sizes);
+        }
+    }
+}
+
+/// A bit for each layer of a set.
+fn set(name: &str, count: u64, members: &[u64], sizes: &mut BTreeMap<String, u64>) {
+    for part in 0..count.div_ceil(EACH) {
+        let own = members.iter().filter(|layer| **layer / EACH == part);
+        let bits = own.fold(0, |bits, layer| bits | 1 << (layer % EACH));
+        sizes.insert(format!("{name}_{part}"), bits);
+    }
+}
+
+/// The layers of Nemotron-H by the letters of its pattern: attention, an MLP or experts by themselves, or else a mixer.
+fn by_pattern(document: &Document, sizes: &mut BTreeMap<String, u64>) {
+    let letter = |kind: &Document| match kind {
+        Document::Text(kind) if FULL.contains(&kind.as_str()) => '*',
+        Document::Text(kind) if kind == "mlp" => '-',
+        Document::Text(kind) if kind == "moe" => 'E',
+        _ => 'M',
+    };
+    let list = ["layers_block_type", "layer_types"];
+    let list = list.iter().find_map(|name| document.get(name));
+    let letters: Vec<char> = match (list, document.get("hybrid_override_pattern")) {
+        (Some(Document::List(kinds)), _) if !kinds.is_empty() => kinds.iter().map(letter).collect(),
+        (_, Some(Document::Text(pattern))) if !pattern.is_empty() => pattern.chars().collect(),
+        // The class's own.
+        _ => "ME*-".chars().collect(),
+    };
+    let count = letters.len().min(256) as u64;
+    sizes.insert("layers".into(), count);
+    for (name, own) in [("full", '*'), ("mlp", '-'), ("moe", 'E')] {
+        let numbered = (0..count).zip(&letters);
+        let members: Vec<u64> = (numbered.filter(|(_, letter)| **letter == own))
+            .map(|(i, _)| i)
+            .collect();
+        set(name, count, &members, sizes);
+    }
+    // Without a layer of experts there are no sizes of theirs.
+    if !letters.contains(&'E') {
+        for name in ["experts", "topk", "moe_ffn", "shared_ffn", "latent"] {
+            sizes.remove(name);
         }
     }
 }
@@ -54,7 +97,7 @@ fn of_family(arch: &str) -> u64 {
 }
 
 /// The numbers of the layers with full attention, if the file tells of layers.
-fn told(document: &Document, count: u64, one_by_one: bool) -> Option<Vec<u64>> {
+fn told(document: &Document, count: u64, arch: &str) -> Option<Vec<u64>> {
     let names = ["layer_types", "layers_block_type"];
     let list = names.iter().find_map(|name| match document.get(name) {
         Some(Document::List(kinds)) if !kinds.is_empty() => Some(kinds),
@@ -71,14 +114,17 @@ fn told(document: &Document, count: u64, one_by_one: bool) -> Option<Vec<u64>> {
                 .collect(),
         );
     }
-    match document.get("full_attn_idxs") {
-        Some(Document::List(all)) if one_by_one => {
+    let listed = ["full_attn_idxs", "attn_layer_indices"];
+    match listed.iter().find_map(|name| document.get(name)) {
+        Some(Document::List(all)) if ONE_BY_ONE.contains(&arch) => {
             let number = |value: &Document| match value {
                 Document::Int(value) => u64::try_from(*value).ok().filter(|value| *value < count),
                 _ => None,
             };
             Some(all.iter().filter_map(number).collect())
         }
+        // No layer has attention unless the file names it.
+        _ if arch == "bamba" => Some(Vec::new()),
         _ => None,
     }
 }
@@ -118,7 +164,7 @@ pub(super) fn derive(document: &Document, arch: &str, sizes: &mut BTreeMap<Strin
             sizes.insert("rope".into(), u64::from(rope));
             heads_of_mamba(document, sizes);
         }
-        "falcon_h1" => heads_of_mamba(document, sizes),
+        "falcon_h1" | "bamba" => heads_of_mamba(document, sizes),
         // Without the block there are no experts, whatever their sizes.
         "gemma4_text" => {
             if document.get("enable_moe_block") != Some(&Document::Bool(true)) {

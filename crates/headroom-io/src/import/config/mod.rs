@@ -351,6 +351,7 @@ impl Reading<'_> {
                     name,
                     "sliding_window"
                         | "q_lora_rank"
+                        | "moe_latent_size"
                         | "n_group"
                         | "topk_group"
                         | "final_logit_softcapping"

@@ -52,6 +52,7 @@ pub(crate) const LLAMA: Family = Family {
         bias: false,
         softcap: false,
         scaled: false,
+        wide: false,
         loss_in_model_dtype: false,
     },
     init: InitOrder {

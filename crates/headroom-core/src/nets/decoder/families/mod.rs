@@ -1,6 +1,7 @@
 //! The families of decoders, one file each: a family is its differences from Llama.
 
 mod arcee;
+mod bamba;
 mod bloom;
 mod cohere;
 mod deepseek;
@@ -22,6 +23,7 @@ mod minimax;
 mod mistral;
 mod mixtral;
 mod mpt;
+mod nemotron_h;
 mod olmo;
 mod opt;
 mod phi;
@@ -63,6 +65,8 @@ pub(crate) const FAMILIES: &[(&str, Build)] = &[
     ("granitemoehybrid", |sizes| {
         build(sizes, granite::granite_hybrid(sizes))
     }),
+    ("bamba", |sizes| build(sizes, bamba::BAMBA)),
+    ("nemotron_h", |sizes| build(sizes, nemotron_h::NEMOTRON_H)),
     ("falcon_h1", |sizes| build(sizes, falcon_h1::FALCON_H1)),
     ("lfm2", |sizes| build(sizes, lfm2::LFM2)),
     ("lfm2_moe", |sizes| build(sizes, lfm2::LFM2_MOE)),

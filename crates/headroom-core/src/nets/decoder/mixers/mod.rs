@@ -9,6 +9,7 @@ pub(super) use delta::GatedDelta;
 pub(super) use mamba2::Mamba2;
 
 use super::super::Cx;
+use super::family::Placement;
 use super::{Decoder, LayerInputs};
 use crate::nets::Sizes;
 use crate::tape::Tensor;
@@ -35,7 +36,7 @@ impl MixerSizes {
     }
 }
 
-/// What a family's layers have in place of attention.
+/// What layers have in place of attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mixer {
     /// The gated delta rule (Qwen3.5, Qwen3-Next).
@@ -44,17 +45,33 @@ pub(super) enum Mixer {
     Mamba2,
     /// A short gated convolution (LFM2).
     ShortConv,
+    /// No mixing: an MLP by itself (Nemotron-H).
+    Mlp,
+    /// A mixture of experts by itself.
+    Experts,
 }
 
 impl Decoder {
     /// The output of a layer's mixer.
     pub(super) fn mix(&self, cx: &Cx, mixer: Mixer, x: &Tensor, inputs: &LayerInputs) -> Tensor {
         let padding = inputs.padding.as_ref();
-        match mixer {
-            Mixer::GatedDelta => cx.module("linear_attn", |cx| self.gated_delta(cx, x, padding)),
-            Mixer::Mamba2 => cx.module("mamba", |cx| self.mamba2(cx, x, padding)),
-            Mixer::ShortConv => cx.module("conv", |cx| self.short_conv(cx, x, padding)),
-        }
+        let name = match mixer {
+            _ if self.family.norms.placement == Placement::Single => self.family.names.attention,
+            Mixer::GatedDelta => "linear_attn",
+            Mixer::Mamba2 => "mamba",
+            Mixer::ShortConv => "conv",
+            Mixer::Mlp | Mixer::Experts => "mlp",
+        };
+        cx.module(name, |cx| match mixer {
+            Mixer::GatedDelta => self.gated_delta(cx, x, padding),
+            Mixer::Mamba2 => self.mamba2(cx, x, padding),
+            Mixer::ShortConv => self.short_conv(cx, x, padding),
+            Mixer::Mlp => self.plain_mlp(cx, x, self.intermediate),
+            Mixer::Experts => match self.family.mlp.experts {
+                Some(experts) => self.sparse_moe(cx, x, experts),
+                None => x.clone(),
+            },
+        })
     }
 }
 
@@ -98,3 +115,6 @@ fn causal_conv(
         out.to(x.dtype())
     })
 }
+
+#[cfg(test)]
+mod tests;
