@@ -101,6 +101,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("lomo", &["lomo"]),
     ("adalomo", &["adalomo"]),
     ("came", &["came", "came_pytorch"]),
+    ("lamb", &["lamb"]),
     ("soap", &["soap"]),
 ];
 

@@ -102,6 +102,7 @@ choice! {
         ScheduleFree = "schedule-free", "Schedule-free AdamW";
         Adopt = "adopt", "ADOPT (pytorch-optimizer)";
         Came = "came", "CAME (pytorch-optimizer)";
+        Lamb = "lamb", "LAMB (pytorch-optimizer)";
         /// Matrices projected to a low rank.
         GaLore = "galore", "GaLore AdamW";
         /// The same with eight-bit states of bitsandbytes, and with Adafactor.
@@ -249,6 +250,8 @@ choice! {
         Nf4 = "nf4", "NF4";
         /// The same with quantised scales.
         Nf4Double = "nf4-double", "NF4, double quantisation";
+        /// The same in torchao's `NF4Tensor`, as torchtune has it.
+        Nf4Ao = "nf4-ao", "NF4 (torchao)";
         /// Eight bits and a scale for each output (LLM.int8 of bitsandbytes).
         Int8 = "int8", "int8 (LLM.int8)";
         /// Four bits, a scale and a zero for each 64 weights (HQQ); each layer's input is kept.
@@ -517,6 +520,8 @@ choice! {
         LoHa = "loha", "LoHa";
         LoKr = "lokr", "LoKr";
         Miss = "miss", "MiSS";
+        /// `init_weights="bat"`: each forward changes the weight block by block.
+        MissBat = "miss-bat", "MiSS (bat)";
         /// Rotates pairs of outputs.
         Road = "road", "RoAd";
         /// Some entries of each weight are learned: as many as LoRA of that rank has.

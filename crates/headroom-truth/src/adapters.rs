@@ -27,6 +27,9 @@ pub struct Adapters {
     #[serde(alias = "num_virtual_tokens", alias = "n_frequency")]
     pub n: Option<u64>,
     pub token_indices: Vec<u64>,
+    /// A switch, or the name of a way.
+    #[serde(alias = "init")]
+    pub init_weights: Option<Value>,
 }
 
 /// A list of names. A string such as "all-linear" selects the default.
@@ -56,6 +59,9 @@ impl Adapters {
         use AdapterMethod as Method;
         let method = match method {
             Method::Lora if self.use_dora => Method::Dora,
+            Method::Miss if self.init_weights.as_ref().is_some_and(|way| way == "bat") => {
+                Method::MissBat
+            }
             other => other,
         };
         let rank = match method {
@@ -64,7 +70,7 @@ impl Adapters {
             Method::RandLora | Method::Shira | Method::HiRa | Method::GraLora => {
                 self.r.unwrap_or(32)
             }
-            Method::Miss => self.r.unwrap_or(64),
+            Method::Miss | Method::MissBat => self.r.unwrap_or(64),
             Method::VbLora => self.r.unwrap_or(4),
             Method::FourierFt => self.n.unwrap_or(1000),
             Method::WaveFt => self.n.unwrap_or(2592),

@@ -70,6 +70,10 @@ pub fn apply(knobs: &Knobs, training: &mut Training) -> Result<(), String> {
             training.lora = Some(fk.adapters.recorded(AdapterMethod::Lora));
             if knobs.feature == "qlora" {
                 training.quantization = quantization(fk)?;
+                if let Some(lora) = &mut training.lora {
+                    // torchtune's layers make adapters in the model's type.
+                    lora.fp32_adapters &= training.quantization != Quantization::Nf4Ao;
+                }
                 // Records with a number of bits are of a model that `prepare_model_for_kbit_training` has cast to fp32
                 // but for what is quantised.
                 if fk.bits.is_some() && fk.prep != Some(false) {
@@ -141,6 +145,7 @@ fn quantization(fk: &FeatureKnobs) -> Result<Quantization, String> {
     Ok(match (fk.lib.as_str(), fk.bits) {
         ("bnb" | "", None | Some(4)) if fk.dq == Some(false) => Quantization::Nf4,
         ("bnb" | "", None | Some(4)) => Quantization::Nf4Double,
+        ("ao" | "torchao", None | Some(4)) => Quantization::Nf4Ao,
         ("", Some(8)) => Quantization::Int8,
         ("gptq", None) => Quantization::Gptq,
         ("awq", None) => Quantization::Awq,

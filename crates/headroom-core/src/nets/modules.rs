@@ -5,7 +5,7 @@ use super::{Cx, Split};
 use crate::parallel::Role;
 use crate::tape::ops::{Conv, Float8};
 use crate::tape::{DType, Dims, Tensor};
-use headroom_scenario::{Checkpointing, Kernels, LowPrecision, Quantization};
+use headroom_scenario::{Checkpointing, Compile, Kernels, LowPrecision, Quantization};
 
 impl Cx {
     /// `nn.Linear`, with its low-rank adapter where the run requests one.
@@ -22,6 +22,7 @@ impl Cx {
                     Quantization::Gptq | Quantization::Awq => cx.linear_gptq(x, out, bias),
                     Quantization::Aqlm => cx.linear_aqlm(x, out, bias),
                     Quantization::Fp8 => cx.linear_fp8(x, out, bias),
+                    Quantization::Nf4Ao => cx.linear_nf4(x, out, bias),
                     Quantization::None | Quantization::Nf4 | Quantization::Nf4Double => {
                         let y = cx.linear_4bit(x, out, bias, cx.compute_type());
                         y.cloned()
@@ -248,6 +249,32 @@ impl Cx {
         let y = x
             .to(compute)
             .pipe(|x| x.linear_4bit(&weight, out, scales, stored, keeps_input));
+        let y = match bias {
+            Some(bias) => y.add(&bias),
+            None => y,
+        };
+        y.to(x.dtype())
+    }
+
+    /// torchtune's linear layers over `NF4Tensor`: half a byte for each weight, a byte for each 64 and a number of the weights' type
+    /// for each 256 of those. Their bias, if any, is added to the product.
+    fn linear_nf4(&self, x: &Tensor, out: u64, bias: bool) -> Tensor {
+        const BLOCK: u64 = 64;
+        const SCALES: u64 = 256;
+        let count = out.saturating_mul(x.size(-1));
+        let weight = self.packed("weight", count, count.div_ceil(2));
+        let dtype = self.compute_type();
+        self.buffer("scaler_mean", [0; 0], dtype);
+        self.buffer(
+            "quantization_factor",
+            [count.div_ceil(BLOCK * SCALES)],
+            dtype,
+        );
+        self.buffer("quantized_scalers", [count.div_ceil(BLOCK)], DType::U8);
+        self.buffer("nf4", [16], dtype);
+        let bias = bias.then(|| self.param("bias", [out]).tensor());
+        let compiled = self.env.training.compile != Compile::Nothing;
+        let y = x.to(dtype).pipe(|x| x.linear_nf4(&weight, out, compiled));
         let y = match bias {
             Some(bias) => y.add(&bias),
             None => y,

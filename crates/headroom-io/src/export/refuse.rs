@@ -305,6 +305,7 @@ pub(super) fn quantized(scenario: &Scenario) -> Option<Problem> {
     if matches!(
         training.quantization,
         Quantization::Int8
+            | Quantization::Nf4Ao
             | Quantization::Hqq
             | Quantization::Gptq
             | Quantization::Awq

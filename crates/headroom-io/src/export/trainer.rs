@@ -307,6 +307,7 @@ pub(super) fn four_bits(scenario: &Scenario) -> Option<bool> {
         // Refused before (`refuse::quantized`).
         Quantization::None
         | Quantization::Int8
+        | Quantization::Nf4Ao
         | Quantization::Hqq
         | Quantization::Gptq
         | Quantization::Awq

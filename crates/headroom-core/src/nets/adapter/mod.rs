@@ -47,6 +47,7 @@ pub(crate) fn adapted(cx: &Cx, name: &str, x: &Tensor, y: Tensor) -> Tensor {
         AdapterMethod::AdaLora => dora::adaptive(cx, name, x, y, lora),
         AdapterMethod::RandLora => bases::random(cx, x, y, lora),
         AdapterMethod::Miss => vectors::shards(cx, x, y, lora),
+        AdapterMethod::MissBat => vectors::blocks(cx, x, y, lora),
         AdapterMethod::Road => turned::pairs(cx, y, lora),
         AdapterMethod::Boft => butterfly::scaled(cx, y, lora),
         AdapterMethod::C3a => butterfly::circulant(cx, x, y, lora).to(x.dtype()),

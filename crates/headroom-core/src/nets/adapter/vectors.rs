@@ -84,3 +84,29 @@ pub(crate) fn shards(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     drop(sum);
     updated(y, update, given)
 }
+
+/// `MissLinear.forward` with `init_weights="bat"`: the layer runs with a weight in the adapter's type, which each forward changes
+/// block by block (`get_delta_weight`); its own product is not taken, so `y` is what comes in its place.
+pub(crate) fn blocks(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
+    let (inputs, outputs) = (x.size(-1), y.size(-1));
+    let rank = lora.rank.max(1);
+    let [across, down] = [inputs / rank, outputs / rank];
+    let block = vector(cx, "miss_block", &[down, rank, rank], lora);
+    let base = cx.param("weight", [outputs, inputs]).data.clone();
+    drop(y);
+    let own = cx.tape.no_grad(|| base.cloned());
+    let wide = own.to(block.dtype());
+    let tiles = wide
+        .view(&[down, rank, across, rank])
+        .permute(&[2, 0, 1, 3]);
+    let changed = tiles.matmul(&block).pipe(|product| product.add(&block));
+    let delta = changed.permute(&[1, 2, 0, 3]).reshape(&[outputs, inputs]);
+    drop((changed, tiles, wide));
+    let weight = own.add(&delta);
+    drop(own);
+    let given = x.dtype();
+    let x = x.to(weight.dtype());
+    let result = x.linear(&weight, None);
+    drop((x, weight, delta));
+    result.to(given)
+}

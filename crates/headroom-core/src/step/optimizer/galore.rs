@@ -87,6 +87,14 @@ pub(crate) fn states(tape: &Tape, param: &Param, rank: u64) -> Vec<Tensor> {
     })
 }
 
+/// A product of matrices: its result, and cuBLAS's workspace while it is made. `torch.matmul` of galore_projector.py takes it while
+/// the names of the last parameter still hold what they held, of a plain one as large as the vocabulary.
+fn product(tape: &Tape, layout: Layout, dtype: DType) -> Tensor {
+    let result = tape.empty_as("matmul", layout, dtype);
+    tape.cublas_workspace();
+    result
+}
+
 /// `get_orthogonal_matrix` in the first step: what it decomposes in fp32, and the parts; what cuSOLVER takes is not counted.
 fn decomposed(tape: &Tape, param: &Param) {
     let (m, n) = (param.data.size(0), param.data.size(1));
@@ -135,10 +143,10 @@ pub(crate) fn step(step: &mut Step) {
             decomposed(tape, param);
             step.states.push(as_states(decomposed_states(tape, param)));
         }
-        drop(names[2].replace(tape.empty_as("matmul", layout, dtype)));
+        drop(names[2].replace(product(tape, layout, dtype)));
         drop(names[0].replace(tape.empty_as("sqrt", layout, dtype)));
         drop(names[1].replace(tape.empty_as("div", layout, dtype)));
-        let full = like(param);
+        let full = product(tape, *param.data.layout(), dtype);
         drop(names[1].replace(like(param)));
         drop(full);
     });
@@ -180,7 +188,7 @@ pub(crate) fn apollo(step: &mut Step, rank: u64) {
         // `grad` is the full one again.
         drop(names[2].take());
         let projector = step.first.then(|| drawn(tape, param, rank));
-        drop(names[2].replace(part("matmul")));
+        drop(names[2].replace(product(tape, layout, dtype)));
         if let Some(projector) = projector {
             let states = vec![projector, part("exp_avg"), part("exp_avg_sq")];
             step.states.push(as_states(states));
@@ -241,15 +249,15 @@ pub(crate) fn step_8bit(step: &mut Step) {
         let [layout, _] = low_rank(param, RANK);
         let made = |op| tape.empty_as(op, layout, dtype);
         // `p.grad = grad` frees the full gradient, `p.data = grad.clone()` the weight whose copy takes its place.
-        drop(gradient.replace(made("matmul")));
+        drop(gradient.replace(product(tape, layout, dtype)));
         let copy = like(param);
         let data = made("clone");
         drop(copy);
         drop(param.grad.take());
         param.grad.replace(gradient.clone());
-        let product = like(param);
+        let full = product(tape, *param.data.layout(), dtype);
         let scaled = like(param);
-        drop((product, scaled, data));
+        drop((full, scaled, data));
     });
 }
 
@@ -301,7 +309,7 @@ pub(crate) fn adafactor(step: &mut Step) {
                 step.states.push(as_states(factors(tape, param)));
             }
             if is_projected {
-                drop(names[0].replace(part("matmul")));
+                drop(names[0].replace(product(tape, layout, DType::F32)));
             }
             drop(names[1].take());
             if half {
@@ -311,10 +319,11 @@ pub(crate) fn adafactor(step: &mut Step) {
             let shifted = part("add");
             drop(square);
             drop(names[2].replace(shifted));
-            let product = part("mul");
-            drop(names[2].replace(product));
+            let scaled = part("mul");
+            drop(names[2].replace(scaled));
             if is_projected {
                 let back = whole("matmul");
+                tape.cublas_workspace();
                 let scaled = whole("mul");
                 drop(back);
                 drop(names[2].replace(scaled));

@@ -121,7 +121,7 @@ pub(crate) const fn rule(optimizer: Optimizer) -> Rule {
         },
         Optimizer::AdamWFp8Ao => Rule {
             states: |tape, param| torchao::states(tape, param, Format::FP8),
-            step: |step| torchao::step(step.tape, step.params, Format::FP8),
+            step: |step| torchao::step_fp8(step.tape, step.params),
             ..Rule::stateless(Work::each(5.0, 2).with_bytes(4.0))
         },
         // torchao/optim/cpu_offload.py. On the host a core's vector units and memory take about as long as six more bytes
@@ -157,6 +157,11 @@ pub(crate) const fn rule(optimizer: Optimizer) -> Rule {
             ..Rule::two_states(Work::lists(20.0, 8))
         },
         // pytorch_optimizer/optimizer/came.py.
+        // pytorch_optimizer/optimizer/lamb.py with foreach, as timm's: the updates of all parameters exist at once.
+        Optimizer::Lamb => Rule {
+            step: |step| drop(list(step.tape, "_foreach_sqrt", step.params)),
+            ..Rule::two_states(Work::lists(24.0, 10))
+        },
         Optimizer::Came => Rule {
             states: came::states,
             step: |step| came::step(step.tape, step.params),

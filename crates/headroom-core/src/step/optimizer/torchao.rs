@@ -61,6 +61,31 @@ pub(crate) fn states(tape: &Tape, param: &Param, format: Format) -> Vec<Tensor> 
     states
 }
 
+/// The first GPUs whose Triton kernels convert to fp8 (`e4m3fn`); on others PyTorch's own does, between two compiled ones.
+const CONVERTS_FP8: (u8, u8) = (8, 9);
+
+/// What `AdamWFp8` writes between its kernels: where they cannot convert, both moments in fp32, and the codes of one at a time.
+pub(crate) fn step_fp8(tape: &Tape, params: &[Rc<Param>]) {
+    let format = Format::FP8;
+    if tape.machine().capability >= CONVERTS_FP8 {
+        return step(tape, params, format);
+    }
+    tape.each(params, |param| {
+        let numel = param.data.numel();
+        if !format.quantises(numel) {
+            return;
+        }
+        let moments = [(); 2].map(|()| tape.empty("moment", [numel], DType::F32));
+        let scales = [(); 2].map(|()| tape.empty("scale", [numel / format.block], DType::F32));
+        for moment in moments {
+            let codes = tape.empty("codes", [numel], DType::U8);
+            drop(codes);
+            drop(moment);
+        }
+        drop(scales);
+    });
+}
+
 /// What the compiled `single_param_adam` writes between its kernels: new scales; for four bits also the moments in fp32 and their
 /// codes before they are packed.
 pub(crate) fn step(tape: &Tape, params: &[Rc<Param>], format: Format) {

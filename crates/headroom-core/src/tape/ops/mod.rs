@@ -39,6 +39,7 @@ mod mask;
 mod masked_scatter;
 mod matmul;
 mod megatron;
+mod nf4;
 mod norm;
 mod packed;
 mod pad;
