@@ -82,14 +82,16 @@ impl Scenario {
 
     /// The grid in which the run's GPUs share the work.
     pub fn mesh(&self) -> Mesh {
-        use Parallelism::{DataParallel, Ddp, Fsdp1, Fsdp2, Hsdp, None, Zero1, Zero2, Zero3};
+        use Parallelism::{
+            DataParallel, Ddp, Fsdp1, Fsdp2, Hsdp, None, Zero0, Zero1, Zero2, Zero3,
+        };
         let layout = &self.parallel;
         let replicas = u32::try_from(self.replicas()).unwrap_or(u32::MAX);
         let nodes = self.hardware.nodes.max(1);
         let (data, shard) = match layout.strategy {
             None | Ddp | DataParallel => (replicas, 1),
             Hsdp if replicas.is_multiple_of(nodes) => (nodes, replicas / nodes),
-            Hsdp | Fsdp1 | Fsdp2 | Zero1 | Zero2 | Zero3 => (1, replicas),
+            Hsdp | Fsdp1 | Fsdp2 | Zero0 | Zero1 | Zero2 | Zero3 => (1, replicas),
         };
         Mesh {
             data,

@@ -292,6 +292,8 @@ choice! {
         Fsdp2 = "fsdp2", "FSDP 2";
         /// FSDP within a machine, replicas between machines.
         Hsdp = "hsdp", "HSDP: sharded within a node, replicated across";
+        /// Every rank steps fp32 copies of all weights.
+        Zero0 = "zero0", "DeepSpeed without ZeRO";
         Zero1 = "zero1", "ZeRO-1: shards optimizer states";
         Zero2 = "zero2", "ZeRO-2: shards states and gradients";
         Zero3 = "zero3", "ZeRO-3: shards states, gradients and weights";

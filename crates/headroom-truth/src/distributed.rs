@@ -7,16 +7,12 @@ use headroom_scenario::{
 };
 
 /// What a record uses that is not modelled.
-fn not_modelled(knobs: &Knobs, strategy: &str) -> Vec<&'static str> {
+fn not_modelled(knobs: &Knobs) -> Vec<&'static str> {
     let schedule = knobs.pp_sched.as_deref().unwrap_or_default();
     let splits_backward = matches!(schedule, "zb" | "zbv" | "dualpipev");
     let is_selective = matches!(knobs.ckpt.text(), "sac_op" | "sac_2");
     let mg = &knobs.mg;
     [
-        (
-            "DeepSpeed without ZeRO",
-            strategy == "ds" && knobs.zero == 0,
-        ),
         (
             "selective checkpointing under a backward in two parts",
             splits_backward && is_selective,
@@ -35,7 +31,7 @@ pub fn apply(knobs: &Knobs, data: &mut Data, training: &mut Training) -> Result<
     let Some(strategy) = knobs.strategy.as_deref() else {
         return Ok(());
     };
-    let missing = not_modelled(knobs, strategy);
+    let missing = not_modelled(knobs);
     if !missing.is_empty() {
         return Err(format!("not modelled: {}", missing.join(", ")));
     }

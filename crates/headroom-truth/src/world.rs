@@ -25,10 +25,11 @@ fn policy(name: &str, given: Option<&str>) -> Result<PolicyType, String> {
 fn strategy(knobs: &Knobs) -> Parallelism {
     match (knobs.strategy.as_deref().unwrap_or_default(), knobs.zero) {
         ("megatron", _) if knobs.mg.dist_opt != Some(false) => Parallelism::Zero1,
-        ("ddp" | "zero1_torch" | "megatron", _) | ("ds", 0) => Parallelism::Ddp,
+        ("ddp" | "zero1_torch" | "megatron", _) => Parallelism::Ddp,
         ("data_parallel", _) => Parallelism::DataParallel,
         ("fsdp1", _) => Parallelism::Fsdp1,
         ("fsdp2", _) => Parallelism::Fsdp2,
+        ("ds", 0) => Parallelism::Zero0,
         ("ds", 1) => Parallelism::Zero1,
         ("ds", 2) => Parallelism::Zero2,
         ("ds", _) => Parallelism::Zero3,
@@ -129,7 +130,7 @@ pub fn world(knobs: &Knobs, dims: &Dims) -> Result<World, String> {
     let parallel = parallel(knobs)?;
     let divides_states = matches!(
         parallel.strategy,
-        Parallelism::Zero1 | Parallelism::Zero2 | Parallelism::Zero3
+        Parallelism::Zero0 | Parallelism::Zero1 | Parallelism::Zero2 | Parallelism::Zero3
     );
     let (dp, hsdp) = (degree(knobs.dp), degree(knobs.hsdp));
     let (data, shard) = if divides_states {

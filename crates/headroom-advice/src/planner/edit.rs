@@ -315,7 +315,7 @@ fn divides_a_model(run: &Scenario) -> bool {
 
 /// Whether an implementation of AdamW can step this run's parameters.
 fn steps(run: &Scenario, optimizer: Optimizer) -> bool {
-    use Parallelism::{Fsdp1, Fsdp2, Hsdp, Zero1, Zero2, Zero3};
+    use Parallelism::{Fsdp1, Fsdp2, Hsdp, Zero0, Zero1, Zero2, Zero3};
     let several = run.hardware.gpus > 1;
     let strategy = run.parallel.strategy;
     let clips = run.training.clip || run.training.precision.scales_gradients();
@@ -324,7 +324,10 @@ fn steps(run: &Scenario, optimizer: Optimizer) -> bool {
         Optimizer::AdamW8bitAo => several && matches!(strategy, Fsdp2 | Hsdp),
         Optimizer::AdamWOffload => !several && !clips && !run.training.optimizer_in_backward,
         _ if optimizer.is_of_bitsandbytes() => {
-            let sharded = matches!(strategy, Fsdp1 | Fsdp2 | Hsdp | Zero1 | Zero2 | Zero3);
+            let sharded = matches!(
+                strategy,
+                Fsdp1 | Fsdp2 | Hsdp | Zero0 | Zero1 | Zero2 | Zero3
+            );
             nvidia(run) && !(several && sharded)
         }
         _ => true,

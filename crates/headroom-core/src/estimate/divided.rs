@@ -12,6 +12,7 @@ pub(super) fn not_modelled(scenario: &Scenario) -> Vec<String> {
         Parallelism::None
         | Parallelism::Ddp
         | Parallelism::DataParallel
+        | Parallelism::Zero0
         | Parallelism::Zero1
         | Parallelism::Zero2 => false,
         Parallelism::Fsdp1 | Parallelism::Fsdp2 | Parallelism::Hsdp | Parallelism::Zero3 => true,

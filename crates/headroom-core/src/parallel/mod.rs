@@ -16,17 +16,17 @@ use crate::tape::Tape;
 pub(crate) use data_parallel::DataParallel;
 pub(crate) use fsdp1::FullyShardedDataParallel;
 pub(crate) use fsdp2::FullyShard;
-use headroom_scenario::{Parallelism, Training};
+use headroom_scenario::{Parallelism, Precision, Training};
 pub(crate) use megatron::MegatronDdp;
 pub use world::World;
 pub(crate) use world::is_accelerate;
 pub(crate) use wrapper::{Forward, Properties, Role, Unwrapped, Wrapper};
-pub(crate) use zero::{MODULE_HOOKS, ZeroOptimizer, ZeroParameters};
+pub(crate) use zero::{MODULE_HOOKS, UnfusedOptimizer, ZeroOptimizer, ZeroParameters};
 
 impl World {
     /// The model wrapper of this strategy; `Unwrapped` on one GPU.
     pub fn wrapper(self, tape: &Tape, training: &Training) -> Rc<dyn Wrapper> {
-        use Parallelism::{Ddp, Fsdp1, Fsdp2, Hsdp, None, Zero1, Zero2, Zero3};
+        use Parallelism::{Ddp, Fsdp1, Fsdp2, Hsdp, None, Zero0, Zero1, Zero2, Zero3};
         if self.parallel.strategy == Parallelism::DataParallel && self.mesh.data > 1 {
             return Rc::new(DataParallel::new(tape, self, training));
         }
@@ -37,6 +37,10 @@ impl World {
             None | Ddp | Parallelism::DataParallel => Rc::new(Unwrapped),
             Fsdp1 => Rc::new(FullyShardedDataParallel::new(tape, self, training)),
             Fsdp2 | Hsdp => Rc::new(FullyShard::new(tape, self, training)),
+            Zero0 => Rc::new(UnfusedOptimizer::new(
+                tape,
+                matches!(training.precision, Precision::Bf16 | Precision::Fp16),
+            )),
             Zero1 => Rc::new(ZeroOptimizer::new(tape, self, 1)),
             Zero2 => Rc::new(ZeroOptimizer::new(tape, self, 2)),
             Zero3 => Rc::new(ZeroParameters::new(tape, self)),

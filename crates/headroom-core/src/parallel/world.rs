@@ -150,9 +150,9 @@ impl World {
     /// Whether a model's forward returns all it returns in fp32: accelerate puts that around it with autocast
     /// (`convert_outputs_to_fp32`), which it leaves out with `fully_shard` and DeepSpeed.
     pub fn returns_fp32(&self, precision: Precision) -> bool {
-        use Parallelism::{Fsdp2, Hsdp, Zero1, Zero2, Zero3};
+        use Parallelism::{Fsdp2, Hsdp, Zero0, Zero1, Zero2, Zero3};
         let strategy = self.parallel.strategy;
-        let casts = matches!(strategy, Fsdp2 | Hsdp | Zero1 | Zero2 | Zero3);
+        let casts = matches!(strategy, Fsdp2 | Hsdp | Zero0 | Zero1 | Zero2 | Zero3);
         is_accelerate(self.trainer) && precision.autocasts() && !(casts && self.mesh.shard > 1)
     }
 

@@ -93,6 +93,7 @@ pub(super) fn layout(scenario: &Scenario, known: &[Parallelism]) -> Result<Layou
         Parallelism::Fsdp1 => Layout::Fsdp1,
         Parallelism::Fsdp2 => Layout::Fsdp2,
         Parallelism::Hsdp => Layout::Hsdp,
+        Parallelism::Zero0 => Layout::Zero(0),
         Parallelism::Zero1 => Layout::Zero(1),
         Parallelism::Zero2 => Layout::Zero(2),
         Parallelism::Zero3 => Layout::Zero(3),

@@ -108,13 +108,13 @@ fn division(case: &Case, problems: &mut Problems) {
 
 /// What does not go together with divided states, gradients or weights.
 fn sharding(case: &Case, problems: &mut Problems) {
-    use Parallelism::{DataParallel, Ddp, Fsdp1, Fsdp2, Hsdp, None, Zero1, Zero2, Zero3};
+    use Parallelism::{DataParallel, Ddp, Fsdp1, Fsdp2, Hsdp, None, Zero0, Zero1, Zero2, Zero3};
     let layout = &case.scenario.parallel;
     let training = &case.scenario.training;
     let several = case.scenario.hardware.gpus > 1;
     match (layout.offload, layout.strategy) {
         (Offload::None, _) => {}
-        (_, None | Ddp | DataParallel) => problems.refuse(
+        (_, None | Ddp | DataParallel | Zero0) => problems.refuse(
             "parallel.offload",
             "none: only ZeRO and FSDP keep anything on the host (for one GPU, see adamw-offload)",
         ),
@@ -142,7 +142,7 @@ fn sharding(case: &Case, problems: &mut Problems) {
             "adamw-fused, adamw-8bit-ao or another: bitsandbytes' optimizers do not run on FSDP's sharded weights",
         );
     }
-    let zero = matches!(layout.strategy, Zero1 | Zero2 | Zero3);
+    let zero = matches!(layout.strategy, Zero0 | Zero1 | Zero2 | Zero3);
     if several && zero && training.optimizer_in_backward {
         problems.refuse(
             "training.optimizer_in_backward",

@@ -99,6 +99,11 @@ pub(crate) fn comm_time(run: &Run, case: &Case, speeds: &Speeds) -> CommTime {
             let each = all * weight + trained * gradient;
             comm_time.alone = over(copies, passes * each, CHUNK);
         }
+        // Buckets are reduced once backward is over (`allreduce_gradients`).
+        Parallelism::Zero0 => {
+            let bucket = ZERO_BUCKET.min(trained) * gradient;
+            comm_time.alone = all_reduced(shards, trained * gradient, bucket);
+        }
         Parallelism::Zero1 | Parallelism::Zero2 => {
             let bucket = match scenario.parallel.zero_bucket {
                 0 => ZERO_BUCKET,
