@@ -138,6 +138,6 @@ mod tests {
                 }
             }
         }
-        assert_eq!(compared, 190);
+        assert_eq!(compared, 191);
     }
 }

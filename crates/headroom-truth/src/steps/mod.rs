@@ -325,7 +325,7 @@ mod tests {
     /// The most allocated and held in each step of recorded loops, as PyTorch 2.15 on a simulated GPU has it.
     #[test]
     fn each_step_needs_what_was_recorded() {
-        let records: Vec<Record> = read_all(include_str!("cases.jsonl"));
+        let records: Vec<Record> = read_all(include_str!("../cases.jsonl"));
         let mut compared = 0;
         for record in records.iter().filter(|record| !record.series.is_empty()) {
             let found = replayed(record).unwrap();
