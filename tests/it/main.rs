@@ -7,6 +7,7 @@ mod catalog;
 mod checkpointing;
 mod ci;
 mod cli;
+mod configurations;
 mod docs;
 mod doors;
 mod exports;

@@ -143,8 +143,8 @@ mod tests {
     #[test]
     fn a_missing_forward_function_is_reported() {
         counts(
-            "mamba2-2.7b",
-            Err("no forward function for the architecture `mamba2`"),
+            "llama-4-maverick",
+            Err("no forward function for the architecture `llama4`"),
         );
     }
 }

@@ -5,7 +5,7 @@ use super::attention::{Eager, attend, heads};
 use super::encoder::{self, Config};
 use super::inputs::token_ids_and_labels;
 use super::masks::bidirectional_mask;
-use super::{Cx, ModelError, Net, Output, Sizes};
+use super::{Cx, ModelError, Net, Output, Sizes, TextEncoder};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
 use headroom_scenario::Data;
@@ -34,6 +34,10 @@ impl Net for Albert {
         token_ids_and_labels(cx, data)
     }
 
+    fn text_encoder(&self) -> Option<&dyn TextEncoder> {
+        Some(self)
+    }
+
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [ids, labels, ..] = batch else {
             return Output::empty(cx);
@@ -45,6 +49,24 @@ impl Net for Albert {
             self.mlm_head(cx, &sequence)
         };
         encoder::output(cx, logits, labels)
+    }
+}
+
+impl TextEncoder for Albert {
+    fn encode(&self, cx: &Cx, ids: &Tensor, padding: Option<&Tensor>) -> Tensor {
+        cx.module("albert", |cx| self.model(cx, ids, padding))
+    }
+
+    fn unread(&self, cx: &Cx) {
+        cx.module("albert", |cx| {
+            encoder::unread_dense(cx, "pooler", self.config.hidden)
+        });
+    }
+
+    fn sequence_logits(&self, cx: &Cx, hidden: &Tensor, classes: u64) -> Tensor {
+        let pooled = cx.module("albert", |cx| encoder::pooler(cx, "pooler", hidden));
+        let dropped = cx.dropout(&pooled, 0.1);
+        cx.linear("classifier", &dropped, classes, true)
     }
 }
 

@@ -1,4 +1,4 @@
-//! BERT, RoBERTa and ELECTRA (transformers/models/{bert,roberta,electra}/modeling_*.py).
+//! BERT, RoBERTa, ELECTRA, ERNIE and LayoutLM (transformers/models/{bert,roberta,electra,ernie,layoutlm}/modeling_*.py).
 
 use super::attention::{Eager, attend, heads};
 use super::encoder::{self, Config, add_and_norm, feed_forward};
@@ -13,6 +13,10 @@ enum Architecture {
     Bert,
     Roberta,
     Electra,
+    /// BERT with embeddings of tasks where it has them.
+    Ernie,
+    /// BERT with embeddings of each token's box.
+    LayoutLm,
 }
 
 impl Architecture {
@@ -22,6 +26,8 @@ impl Architecture {
             Self::Bert => "bert",
             Self::Roberta => "roberta",
             Self::Electra => "electra",
+            Self::Ernie => "ernie",
+            Self::LayoutLm => "layoutlm",
         }
     }
 }
@@ -45,6 +51,10 @@ struct Bert {
     embedding: u64,
     types: u64,
     classes: u64,
+    /// `task_type_vocab_size`, where task embeddings are used.
+    task_types: u64,
+    /// `max_2d_position_embeddings`.
+    places: u64,
 }
 
 pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
@@ -57,6 +67,14 @@ pub(crate) fn roberta(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
 
 pub(crate) fn electra(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     build_as(sizes, Architecture::Electra)
+}
+
+pub(crate) fn ernie(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+    build_as(sizes, Architecture::Ernie)
+}
+
+pub(crate) fn layoutlm(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+    build_as(sizes, Architecture::LayoutLm)
 }
 
 fn build_as(sizes: &Sizes, architecture: Architecture) -> Result<Box<dyn Net>, ModelError> {
@@ -78,6 +96,8 @@ fn build_as(sizes: &Sizes, architecture: Architecture) -> Result<Box<dyn Net>, M
         },
         types: sizes.or("types", 2),
         classes: sizes.or("classes", 2),
+        task_types: sizes.or("task_types", 0),
+        places: sizes.or("places", 1024),
         config,
     }))
 }
@@ -140,6 +160,20 @@ impl TextEncoder for Bert {
         cx.module(prefix, |cx| self.model(cx, ids, &positions, padding))
     }
 
+    fn unread(&self, cx: &Cx) {
+        let own = matches!(
+            self.architecture,
+            Architecture::Electra | Architecture::LayoutLm
+        );
+        if !own {
+            cx.module(self.architecture.prefix(), |cx| {
+                cx.module("pooler", |cx| {
+                    encoder::unread_dense(cx, "dense", self.config.hidden)
+                });
+            });
+        }
+    }
+
     fn sequence_logits(&self, cx: &Cx, hidden: &Tensor, classes: u64) -> Tensor {
         self.classified(cx, hidden, classes).0
     }
@@ -148,7 +182,10 @@ impl TextEncoder for Bert {
 impl Bert {
     /// Logits of a sequence, and the pooler's output where BERT has one.
     fn classified(&self, cx: &Cx, sequence: &Tensor, classes: u64) -> (Tensor, Option<Tensor>) {
-        if self.architecture != Architecture::Bert {
+        if matches!(
+            self.architecture,
+            Architecture::Roberta | Architecture::Electra
+        ) {
             return (self.classification_head(cx, sequence, classes), None);
         }
         let pooled = self.pooler(cx, sequence);
@@ -159,18 +196,29 @@ impl Bert {
 
     fn model(&self, cx: &Cx, ids: &Tensor, positions: &Tensor, padding: Option<&Tensor>) -> Tensor {
         let Config { layers, hidden, .. } = self.config;
-        let mut embedded = cx.module("embeddings", |cx| self.embeddings(cx, ids, positions));
+        let mut embedded = cx.module("embeddings", |cx| {
+            if self.architecture == Architecture::LayoutLm {
+                self.boxed_embeddings(cx, ids)
+            } else {
+                self.embeddings(cx, ids, positions)
+            }
+        });
         if self.embedding != hidden {
             embedded = cx.linear("embeddings_project", &embedded, hidden, true);
         }
         let mask = bidirectional_mask(cx, ids.size(1), padding, embedded.dtype());
         let this = *self;
         // The caller of the encoder holds the embeddings to the end.
-        cx.module("encoder", |cx| {
+        let last = cx.module("encoder", |cx| {
             cx.equal_stack("layer", layers, embedded.clone(), move |cx, hidden| {
                 this.layer(cx, hidden, &mask)
             })
-        })
+        });
+        if self.architecture == Architecture::LayoutLm {
+            // Its pooler runs whatever head follows.
+            cx.module("pooler", |cx| drop(encoder::pooler(cx, "dense", &last)));
+        }
+        last
     }
 
     fn embeddings(&self, cx: &Cx, ids: &Tensor, positions: &Tensor) -> Tensor {
@@ -192,9 +240,48 @@ impl Bert {
             cx.embedding("position_embeddings", positions, config.positions, width);
         let made = cx.tape.construction_point();
         embeddings = embeddings.add(&position_embeddings);
+        if self.task_types > 0 {
+            let zeros = positions.constant("zeros", positions.shape(), DType::I64);
+            let tasks = cx.embedding("task_type_embeddings", &zeros, self.task_types, width);
+            embeddings = embeddings.add_(&tasks);
+        }
         embeddings = cx.layer_norm("LayerNorm", &embeddings);
         // `RobertaEmbeddings` makes its position embeddings after its norm.
         cx.tape.construct_here(start, made);
+        cx.dropout(&embeddings, 0.1)
+    }
+
+    /// `LayoutLMEmbeddings.forward`: all of the summands live to its end.
+    fn boxed_embeddings(&self, cx: &Cx, ids: &Tensor) -> Tensor {
+        let (config, width, places) = (self.config, self.embedding, self.places);
+        let (b, s) = (ids.size(0), ids.size(1));
+        let all = cx.buffer("position_ids", [1, config.positions], DType::I64);
+        let token_types = ids.constant("zeros", ids.shape(), DType::I64);
+        let words = cx.input_embedding("word_embeddings", ids, config.vocab, width);
+        let positions = all.narrow(1, s);
+        let positions = cx.embedding("position_embeddings", &positions, config.positions, width);
+        let boxes = cx.tape.empty("bbox", [b, s, 4], DType::I64);
+        let corner = |name| {
+            let side = boxes.narrow(-1, 1).squeeze(-1);
+            cx.embedding(name, &side, places, width)
+        };
+        let corners = [
+            "x_position_embeddings",
+            "y_position_embeddings",
+            "x_position_embeddings",
+            "y_position_embeddings",
+        ]
+        .map(corner);
+        let lengths = ["h_position_embeddings", "w_position_embeddings"].map(|name| {
+            let length = ids.constant("sub", ids.shape(), DType::I64);
+            cx.embedding(name, &length, places, width)
+        });
+        let types = cx.embedding("token_type_embeddings", &token_types, self.types, width);
+        let mut embeddings = words.add(&positions);
+        for part in corners.iter().chain(&lengths).chain([&types]) {
+            embeddings = embeddings.add(part);
+        }
+        embeddings = cx.layer_norm("LayerNorm", &embeddings);
         cx.dropout(&embeddings, 0.1)
     }
 

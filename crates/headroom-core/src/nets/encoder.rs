@@ -66,6 +66,25 @@ pub(crate) fn add_and_norm(cx: &Cx, x: &Tensor, residual: &Tensor) -> Tensor {
     cx.layer_norm("LayerNorm", &sum)
 }
 
+/// A layer of the width that is made and never run.
+pub(crate) fn unread_dense(cx: &Cx, name: &'static str, hidden: u64) {
+    cx.module(name, |cx| {
+        cx.param("weight", [hidden, hidden]);
+        cx.param("bias", [hidden]);
+    });
+}
+
+/// `RobertaClassificationHead`: from the first token.
+pub(crate) fn classification_head(cx: &Cx, sequence: &Tensor, classes: u64) -> Tensor {
+    cx.module("classifier", |cx| {
+        let mut x = sequence.select(1);
+        x = cx.dropout(&x, 0.1);
+        x = cx.linear("dense", &x, sequence.size(-1), true).tanh();
+        x = cx.dropout(&x, 0.1);
+        cx.linear("out_proj", &x, classes, true)
+    })
+}
+
 /// `BertPooler`: the first token through a layer and tanh.
 pub(crate) fn pooler(cx: &Cx, name: &'static str, sequence: &Tensor) -> Tensor {
     cx.linear(name, &sequence.select(1), sequence.size(-1), true)

@@ -4,7 +4,7 @@ use super::attention::{Eager, attend, heads};
 use super::encoder::{self, Config};
 use super::inputs::token_ids_and_labels;
 use super::masks::bidirectional_mask;
-use super::{Cx, ModelError, Net, Output, Sizes};
+use super::{Cx, ModelError, Net, Output, Sizes, TextEncoder};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
 use headroom_scenario::Data;
@@ -33,12 +33,34 @@ impl Net for Esm {
         token_ids_and_labels(cx, data)
     }
 
+    fn text_encoder(&self) -> Option<&dyn TextEncoder> {
+        Some(self)
+    }
+
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [ids, labels, ..] = batch else {
             return Output::empty(cx);
         };
         let sequence = cx.module("esm", |cx| self.model(cx, ids, batch.get(2)));
         encoder::output(cx, self.lm_head(cx, &sequence), labels)
+    }
+}
+
+impl TextEncoder for Esm {
+    fn encode(&self, cx: &Cx, ids: &Tensor, padding: Option<&Tensor>) -> Tensor {
+        cx.module("esm", |cx| self.model(cx, ids, padding))
+    }
+
+    fn unread(&self, cx: &Cx) {
+        cx.module("esm", |cx| {
+            cx.module("pooler", |cx| {
+                encoder::unread_dense(cx, "dense", self.config.hidden)
+            });
+        });
+    }
+
+    fn sequence_logits(&self, cx: &Cx, hidden: &Tensor, classes: u64) -> Tensor {
+        encoder::classification_head(cx, hidden, classes)
     }
 }
 

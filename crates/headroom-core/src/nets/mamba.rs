@@ -17,6 +17,15 @@ struct Mamba {
     /// `time_step_rank`.
     rank: u64,
     vocab: u64,
+    /// The head has a matrix of its own.
+    untied: bool,
+    /// Falcon-Mamba: norms without weights over time steps and states.
+    normed: bool,
+}
+
+/// Falcon-Mamba (transformers/models/falcon_mamba/modeling_falcon_mamba.py).
+pub(crate) fn falcon(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+    build(&sizes.with_defaults([("state_norms", 1)]))
 }
 
 pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
@@ -29,6 +38,8 @@ pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
         kernel: sizes.or("conv", 4).max(1),
         rank: sizes.or("dt_rank", hidden.div_ceil(16)),
         vocab: sizes.need("vocab")?,
+        untied: sizes.or("tied", 1) == 0,
+        normed: sizes.is_set("state_norms"),
     }))
 }
 
@@ -42,7 +53,13 @@ impl Net for Mamba {
             return Output::empty(cx);
         };
         let hidden = cx.module("backbone", |cx| self.model(cx, ids));
-        let weight = || cx.embedding_weight(&["backbone", "embeddings"], self.vocab, self.hidden);
+        let weight = || {
+            if self.untied {
+                cx.embedding_weight(&["lm_head"], self.vocab, self.hidden)
+            } else {
+                cx.embedding_weight(&["backbone", "embeddings"], self.vocab, self.hidden)
+            }
+        };
         head::loss(cx, &hidden, labels, false, weight, |hidden| {
             let narrow = hidden.to(cx.env.weights);
             let logits = narrow.pipe(|hidden| hidden.linear(&weight(), None));
@@ -107,9 +124,21 @@ impl Mamba {
         );
         let parts = parameters.split(&widths, -1);
         drop(parameters);
-        let Ok([mut time_step, b, c]) = <[Tensor; 3]>::try_from(parts) else {
+        let Ok([mut time_step, mut b, mut c]) = <[Tensor; 3]>::try_from(parts) else {
             return hidden.clone();
         };
+        if self.normed {
+            // `rms_forward`.
+            [b, c, time_step] = [b, c, time_step].map(|part| {
+                let wide = part.to(DType::F32);
+                let scale = wide
+                    .pow()
+                    .pipe(|squares| squares.mean(&[-1]))
+                    .pipe(Tensor::add_scalar)
+                    .pipe(Tensor::rsqrt);
+                wide.mul(&scale).pipe(|normed| normed.to(part.dtype()))
+            });
+        }
         time_step = cx.module("dt_proj", |cx| {
             let weight = cx.param("weight", [self.inner, self.rank]).tensor();
             let rows = time_step.linear(&weight, None);

@@ -56,6 +56,7 @@ mod video;
 mod vision;
 mod vit;
 mod vit_mae;
+mod wav2vec2;
 
 #[cfg(test)]
 mod recorded;

@@ -5,7 +5,7 @@ use super::encoder::{self, Config};
 use super::inputs::scan_scratch;
 use super::masks::bidirectional_mask;
 use super::t5::relative_position_bucket;
-use super::{Cx, ModelError, Net, Output, Sizes};
+use super::{Cx, ModelError, Net, Output, Sizes, TextEncoder};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
 use headroom_scenario::{Attention, Data};
@@ -29,16 +29,38 @@ impl Net for MpNet {
         super::inputs::token_ids_and_labels(cx, data)
     }
 
+    fn text_encoder(&self) -> Option<&dyn TextEncoder> {
+        Some(self)
+    }
+
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [ids, labels, ..] = batch else {
             return Output::empty(cx);
         };
+        let sequence = self.encode(cx, ids, batch.get(2));
+        encoder::output(cx, self.head(cx, &sequence), labels)
+    }
+}
+
+impl TextEncoder for MpNet {
+    fn encode(&self, cx: &Cx, ids: &Tensor, padding: Option<&Tensor>) -> Tensor {
         // Its attention is always eager.
         let eager = cx.part(cx.env.weights, |training| {
             training.attention = Attention::Eager;
         });
-        let sequence = eager.module("mpnet", |cx| self.model(cx, ids, batch.get(2)));
-        encoder::output(cx, self.head(cx, &sequence), labels)
+        eager.module("mpnet", |cx| self.model(cx, ids, padding))
+    }
+
+    fn unread(&self, cx: &Cx) {
+        cx.module("mpnet", |cx| {
+            cx.module("pooler", |cx| {
+                encoder::unread_dense(cx, "dense", self.config.hidden)
+            });
+        });
+    }
+
+    fn sequence_logits(&self, cx: &Cx, hidden: &Tensor, classes: u64) -> Tensor {
+        encoder::classification_head(cx, hidden, classes)
     }
 }
 

@@ -312,7 +312,7 @@ fn shifted(scores: &Tensor) -> Tensor {
 }
 
 /// `ForCTCLoss` of transformers: log-probabilities in fp32, frames first.
-fn ctc_loss(logits: &Tensor, labels: &Tensor) -> Tensor {
+pub(crate) fn ctc_loss(logits: &Tensor, labels: &Tensor) -> Tensor {
     let shape = *labels.shape();
     let mask = {
         let parts = [(); 2].map(|()| labels.constant("ne", &shape, DType::Bool));

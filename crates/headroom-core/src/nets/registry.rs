@@ -7,6 +7,7 @@ use super::{
     ModelError, Net, Sizes, albert, bert, clip, deberta, decoder, distilbert, dit, equivariant,
     esm, gnn, gpt2, litgpt, mamba, megatron, mmdit, modernbert, mpnet, parakeet, recurrent, sam,
     seq2seq, siglip, swin, t5, text_to_image, torchtitan, unet, video, vision, vit, vit_mae,
+    wav2vec2,
 };
 
 /// An architecture's forward function, by the name that the catalogue uses.
@@ -33,15 +34,21 @@ const ARCHITECTURES: &[(&str, Build)] = &[
     ("distilbert", distilbert::build),
     ("electra", bert::electra),
     ("esm", esm::build),
+    ("falcon_mamba", mamba::falcon),
     ("gpt2", gpt2::build),
     ("mamba", mamba::build),
     ("marian", seq2seq::marian),
+    ("blenderbot", seq2seq::blenderbot),
+    ("m2m_100", seq2seq::m2m_100),
     ("mbart", seq2seq::mbart),
+    ("pegasus", seq2seq::pegasus),
     ("megatron_gpt", megatron::build),
     ("modernbert", modernbert::build),
     ("mpnet", mpnet::build),
     ("litgpt", litgpt::build),
     ("parakeet_ctc", parakeet::build),
+    ("ernie", bert::ernie),
+    ("layoutlm", bert::layoutlm),
     ("roberta", bert::roberta),
     ("siglip", siglip::build),
     ("swin", swin::build),
@@ -49,6 +56,10 @@ const ARCHITECTURES: &[(&str, Build)] = &[
     ("torchtitan_llama3", torchtitan::build),
     ("vit", vit::build),
     ("vit_mae", vit_mae::build),
+    ("hubert", wav2vec2::hubert),
+    ("unispeech_sat", wav2vec2::unispeech_sat),
+    ("wav2vec2", wav2vec2::wav2vec2),
+    ("wavlm", wav2vec2::wavlm),
     ("whisper", seq2seq::whisper),
 ];
 

@@ -1,5 +1,5 @@
-//! Whisper, BART, mBART and Marian: an encoder, and a decoder that attends to it
-//! (transformers/models/{whisper,bart,mbart,marian}/modeling_*.py).
+//! Whisper, BART, mBART, Marian, Pegasus, M2M-100 and Blenderbot: an encoder, and a decoder that attends to it
+//! (transformers/models/{whisper,bart,mbart,marian,pegasus,m2m_100,blenderbot}/modeling_*.py).
 
 use super::attention::{Eager, attend};
 use super::inputs::{additive, allowed, causal_mask};
@@ -21,6 +21,7 @@ struct Seq2Seq {
     mel: u64,
     frames: u64,
     positions: u64,
+    relu: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,12 @@ enum Model {
     MBart,
     /// Fixed positions, and no norm of the embeddings.
     Marian,
+    /// The same with norms as mBART has them.
+    Pegasus,
+    /// Fixed positions that are no parameter, and no bias of logits.
+    M2m100,
+    /// Learned positions without an offset, and no norm of the embeddings.
+    Blenderbot,
 }
 
 pub(crate) fn whisper(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
@@ -50,6 +57,18 @@ pub(crate) fn marian(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     build(sizes, Model::Marian)
 }
 
+pub(crate) fn pegasus(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+    build(sizes, Model::Pegasus)
+}
+
+pub(crate) fn m2m_100(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+    build(sizes, Model::M2m100)
+}
+
+pub(crate) fn blenderbot(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+    build(sizes, Model::Blenderbot)
+}
+
 fn build(sizes: &Sizes, model: Model) -> Result<Box<dyn Net>, ModelError> {
     let (layers, hidden) = (sizes.need("layers")?, sizes.need("hidden")?);
     Ok(Box::new(Seq2Seq {
@@ -63,6 +82,7 @@ fn build(sizes: &Sizes, model: Model) -> Result<Box<dyn Net>, ModelError> {
         mel: sizes.or("mel", 80),
         frames: sizes.or("audio_ctx", 1500),
         positions: sizes.or("ctx", 1024),
+        relu: sizes.is_set("relu"),
     }))
 }
 
@@ -96,7 +116,7 @@ impl Net for Seq2Seq {
         });
         let embedding = cx.module("model", |cx| self.embed_tokens(cx));
         let mut logits = cx.tied_linear("lm_head", &decoded, &embedding);
-        if !self.whisper() {
+        if !matches!(self.model, Model::Whisper | Model::M2m100) {
             let bias = cx.buffer("final_logits_bias", [1, self.vocab], cx.env.weights);
             logits = logits.add(&bias);
         }
@@ -115,7 +135,7 @@ impl Seq2Seq {
 
     /// Norms stand before sublayers, and one more at the end.
     fn norms_first(&self) -> bool {
-        matches!(self.model, Model::Whisper | Model::MBart)
+        !matches!(self.model, Model::Bart | Model::Marian)
     }
 
     /// The weight of the token embeddings, to which the head is tied.
@@ -163,18 +183,39 @@ impl Seq2Seq {
     fn token_embeddings(&self, cx: &Cx, ids: &Tensor, embedding: &Tensor) -> (Tensor, [Tensor; 2]) {
         let words = cx.asks_for_gradient(embedding.embedding(ids).pipe(Tensor::mul_scalar));
         let index = ids.constant("arange", &[ids.size(1)], DType::I64);
-        let positions = if self.model == Model::Marian {
-            self.fixed_positions(cx, &index)
-        } else {
-            let moved = ids.constant("add", ids.shape(), DType::I64);
-            cx.embedding("embed_positions", &moved, self.positions + 2, self.hidden)
+        let positions = match self.other_positions(cx, ids, &index) {
+            Some(positions) => positions,
+            None => {
+                let moved = ids.constant("add", ids.shape(), DType::I64);
+                cx.embedding("embed_positions", &moved, self.positions + 2, self.hidden)
+            }
         };
         drop(index);
         let mut sum = words.add(&positions);
-        if self.model != Model::Marian {
+        if matches!(self.model, Model::Bart | Model::MBart) {
             sum = cx.layer_norm("layernorm_embedding", &sum);
         }
         (sum, [words, positions])
+    }
+
+    /// Positions of models that have them unlike BART.
+    fn other_positions(&self, cx: &Cx, ids: &Tensor, index: &Tensor) -> Option<Tensor> {
+        let (b, s) = (ids.size(0), ids.size(1));
+        match self.model {
+            Model::Marian | Model::Pegasus => Some(self.fixed_positions(cx, index)),
+            Model::Blenderbot => {
+                Some(cx.embedding("embed_positions", index, self.positions, self.hidden))
+            }
+            // `M2M100SinusoidalPositionalEmbedding.forward`.
+            Model::M2m100 => Some(cx.module("embed_positions", |cx| {
+                let shape = [self.positions + 2, self.hidden];
+                let table = cx.buffer("weights", shape, cx.env.weights);
+                let places = ids.constant("add", ids.shape(), DType::I64);
+                let rows = cx.tape.no_grad(|| table.rows_at(&places.view(&[b * s])));
+                rows.view(&[b, s, self.hidden])
+            })),
+            Model::Whisper | Model::Bart | Model::MBart => None,
+        }
     }
 
     /// `MarianSinusoidalPositionalEmbedding`: rows of a table that is not trained.
@@ -225,8 +266,8 @@ impl Seq2Seq {
                 let weight = cx.param("weight", [self.positions, self.hidden]).tensor();
                 weight.rows(&index).view(&[b, s, self.hidden])
             })
-        } else if self.model == Model::Marian {
-            self.fixed_positions(cx, &index)
+        } else if let Some(positions) = self.other_positions(cx, ids, &index) {
+            positions
         } else {
             let moved = index.unsqueeze(0).add_scalar();
             cx.embedding("embed_positions", &moved, self.positions + 2, self.hidden)
@@ -279,8 +320,9 @@ impl Seq2Seq {
             x = {
                 let inner = cx.linear("fc1", &x, self.ffn, true);
                 match self.model {
+                    _ if self.relu => inner.relu(),
                     Model::Marian => inner.silu(),
-                    Model::Whisper | Model::Bart | Model::MBart => inner.gelu(),
+                    _ => inner.gelu(),
                 }
             };
             (cx.linear("fc2", &x, self.hidden, true), None)

@@ -39,6 +39,11 @@ const COUNTS: [&str; 11] = [
     "encoders",
 ];
 
+/// Lists of layers, of which dimensions tell by bits (`LayerSet` of the decoder).
+fn is_set_of_layers(name: &str) -> bool {
+    matches!(name, "v_features" | "v_global_layers" | "cross_layers")
+}
+
 /// A model's dimensions by name; most are one number, some (stages of a vision model) a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sizes(BTreeMap<String, Vec<u64>>);
@@ -136,7 +141,18 @@ impl Sizes {
             self.0.retain(|name, _| !Irreps::names(name));
         }
         for (name, value) in over {
-            self.set(name, *value);
+            // `depths_0` is the first of the size `depths`, where that is a list.
+            let element = name
+                .rsplit_once('_')
+                .filter(|(list, _)| !is_set_of_layers(list));
+            let element = element.and_then(|(list, i)| {
+                let all = self.0.get_mut(list).filter(|all| all.len() > 1)?;
+                all.get_mut(i.parse::<usize>().ok()?)
+            });
+            match element {
+                Some(element) => *element = *value,
+                None => self.set(name, *value),
+            }
         }
     }
 }

@@ -62,7 +62,7 @@ fn unknown_names_get_suggestions() {
         "model=gpt",
         &["model.id: gpt-oss-20b, gpt-oss-120b or gpt2-xl?"],
     );
-    check("model=mamba2-2.7b", &["model.id: `mamba2` has none"]);
+    check("model=llama-4-maverick", &["model.id: `llama4` has none"]);
     warns("dims=layer=2", &["model.dims: layers?"]);
     warns("model=peptrm ckpt=layers", &[]);
     warns(

@@ -107,9 +107,35 @@ fn model(case: &Case, problems: &mut Problems) {
 
 /// Dimensions that a forward function reads and that are in no entry's list.
 fn is_option(name: &str) -> bool {
+    let set = name
+        .rsplit_once('_')
+        .filter(|(_, part)| part.parse::<u64>().is_ok());
     matches!(
         name,
-        "drop" | "edges" | "feat" | "labels" | "nodes" | "sliding_window"
+        "audio_classes"
+            | "cls_width"
+            | "drop"
+            | "edges"
+            | "feat"
+            | "labels"
+            | "layer_vocab"
+            | "nodes"
+            | "qk_norm"
+            | "sliding_window"
+            | "tied"
+            | "v_qk_norm"
+    ) || matches!(
+        set,
+        Some((
+            "full"
+                | "v_features"
+                | "v_global_layers"
+                | "cross_layers"
+                | "depths"
+                | "heads"
+                | "dims",
+            _,
+        ))
     )
 }
 

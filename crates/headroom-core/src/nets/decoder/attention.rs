@@ -93,6 +93,9 @@ impl Decoder {
             let open = gate.sigmoid();
             out = out.mul(&open);
         }
+        if let Some(name) = self.family.attention.sub_norm {
+            out = self.norm(cx, name, &out);
+        }
         out = cx.linear(
             self.family.names.o_proj,
             &out,
@@ -209,7 +212,10 @@ impl Decoder {
         // As many heads as this GPU has: the library views them as `(*input_shape, -1, head_dim)`.
         let split = |t: Tensor, norm| {
             let heads = t.size(-1) / d.max(1);
-            let t = normed(QkNorm::PerHead, t.view(&[b, s, heads, d]), norm);
+            let mut t = normed(QkNorm::PerHead, t.view(&[b, s, heads, d]), norm);
+            if let Some(norm) = norm.filter(|_| qk_norm == QkNorm::PerHeadOwnWeights) {
+                t = self.norm_of_shape(cx, norm, &t, &[heads, d]);
+            }
             t.transpose(1, 2)
         };
         let (h, k) = (self.heads, self.key_value_heads);

@@ -146,6 +146,8 @@ pub(super) struct Attention {
     pub scaled_keys: bool,
     /// Rotated queries are multiplied by a number that grows with the position (Ministral 3).
     pub queries_by_position: bool,
+    /// A norm of what heads have read, before `o_proj`, by its name (BitNet).
+    pub sub_norm: Option<&'static str>,
     /// Positions have a row for each sample and are of three kinds, as in its vision-language models (Qwen3.5).
     pub position_kinds: bool,
 }
@@ -181,6 +183,8 @@ pub(super) enum QkNorm {
     PerHeadAfterRope,
     /// Over the full projection.
     WholeProjection,
+    /// Over each head, before heads are transposed with positions, with weights of its own for each (Command R+).
+    PerHeadOwnWeights,
     /// A module of its own for each head (StableLM 2).
     ModulePerHead,
 }
@@ -207,6 +211,8 @@ pub(super) struct Mlp {
     pub activation: Activation,
     /// The mixture of experts that replaces the MLP.
     pub experts: Option<Experts>,
+    /// A norm before the last product, by its name (BitNet).
+    pub sub_norm: Option<&'static str>,
     /// Hidden states are `[tokens, hidden]` within it (OPT).
     pub flattens_tokens: bool,
 }
@@ -246,6 +252,8 @@ pub(super) struct Norms {
 /// How a norm is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Norm {
+    /// A layer norm whose weight is counted from one (Nemotron).
+    LayerFromOne,
     /// RMS norm: fp32 inside, the weight applied in the input's type.
     Llama,
     /// RMS norm: fp32 to the end, one added to the weight.

@@ -1,6 +1,6 @@
 //! Which layers of a list are of one kind, such as those with full attention (`layer_types` of a configuration).
 
-use super::super::Sizes;
+use super::super::{ModelError, Sizes};
 
 /// How many layers one size tells of: a bit each, so that it stays a small number.
 const EACH: u64 = 20;
@@ -24,6 +24,16 @@ impl LayerSet {
             }
         }
         found.then_some(set)
+    }
+
+    /// The numbers of the layers that `NAME_0`, … tell of, below `count`; without any those that the size `NAME` lists.
+    pub(super) fn list(sizes: &Sizes, name: &str, count: u64) -> Result<Vec<u64>, ModelError> {
+        match Self::of(sizes, name) {
+            Some(set) => Ok((0..count.min(256))
+                .filter(|layer| set.contains(*layer))
+                .collect()),
+            None => Ok(sizes.list(name)?.to_vec()),
+        }
     }
 
     fn insert(&mut self, layer: u64) {

@@ -59,7 +59,7 @@ impl Decoder {
 
     pub(super) fn gated_mlp(&self, cx: &Cx, x: &Tensor, width: u64) -> Tensor {
         let bias = self.family.mlp.bias;
-        let product = {
+        let mut product = {
             let names = self.family.names;
             let mut gate = cx.linear(names.gate_proj, x, width, bias);
             if cx.env.training.kernels == Kernels::Liger {
@@ -71,6 +71,9 @@ impl Decoder {
                 gate.mul(&up)
             }
         };
+        if let Some(name) = self.family.mlp.sub_norm {
+            product = self.norm(cx, name, &product);
+        }
         cx.linear(self.family.names.down_proj, &product, self.hidden, bias)
     }
 

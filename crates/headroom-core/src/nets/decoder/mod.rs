@@ -20,6 +20,7 @@ mod layer;
 mod layer_set;
 mod llava;
 mod llava_tiles;
+mod mamba_model;
 mod mixers;
 mod mla;
 mod mllama;

@@ -8,7 +8,18 @@ use headroom_scenario::Kernels;
 
 impl Decoder {
     pub(super) fn norm(&self, cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
-        let weight = |cx: &Cx| cx.param("weight", [x.size(-1)]).tensor();
+        self.norm_of_shape(cx, name, x, &[x.size(-1)])
+    }
+
+    /// The same with a weight of more than one dimension, where the kind of norm has such.
+    pub(super) fn norm_of_shape(
+        &self,
+        cx: &Cx,
+        name: &'static str,
+        x: &Tensor,
+        shape: &[u64],
+    ) -> Tensor {
+        let weight = |cx: &Cx| cx.param("weight", shape).tensor();
         match self.family.norms.kind {
             Norm::Llama => cx.rms_norm(name, x),
             Norm::Gemma if cx.env.training.kernels == Kernels::Liger => {
@@ -25,10 +36,27 @@ impl Decoder {
                 let wide = x.to(DType::F32);
                 wide.pipe(|wide| wide.layer_norm(None, None)).to(x.dtype())
             }
+            Norm::LayerFromOne => cx.module(name, |cx| {
+                let (weight, bias) = (weight(cx), cx.param("bias", [x.size(-1)]).tensor());
+                layer_from_one(x, &weight, &bias)
+            }),
             Norm::Cohere => cx.module(name, |cx| cohere(x, &weight(cx))),
             Norm::LayerUnbiased => cx.module(name, |cx| x.layer_norm(Some(&weight(cx)), None)),
         }
     }
+}
+
+/// `NemotronLayerNorm1P.forward`: autocast lowers its arguments and is off while it runs.
+fn layer_from_one(x: &Tensor, weight: &Tensor, bias: &Tensor) -> Tensor {
+    let tape = x.tape();
+    let dtype = tape.autocast_dtype();
+    let factor = weight.add_scalar();
+    let all = [x, &factor, bias].map(|part| match dtype {
+        Some(dtype) => part.to(dtype),
+        None => part.clone(),
+    });
+    let [x, factor, bias] = &all;
+    tape.autocast(None, || x.layer_norm(Some(factor), Some(bias)))
 }
 
 /// `Gemma2RMSNorm.forward`.

@@ -10,6 +10,7 @@ mod layers;
 mod mobilenet;
 mod resnet;
 mod tiny_vit;
+mod transformers;
 mod vgg;
 mod vit;
 
@@ -28,6 +29,8 @@ use classifier::{ImageModel, classifier};
 pub(super) const FAMILIES: &[(&str, Build)] = &[
     ("resnet", resnet::from_sizes),
     ("convnext", convnext::from_sizes),
+    ("convnext_hf", transformers::convnext),
+    ("resnet_hf", transformers::resnet),
     ("vgg", vgg::from_sizes),
     ("beit", beit::from_sizes),
     ("eva", eva::from_sizes),

@@ -67,7 +67,10 @@ impl Contrastive<'_> {
             };
             let states = cx.as_model(vec![ids.clone()], &call).into_iter().next();
             match states {
-                Some(states) => states.select(1).to(DType::F32),
+                Some(states) => {
+                    self.states.unread(cx);
+                    states.select(1).to(DType::F32)
+                }
                 None => return ids.clone(),
             }
         };

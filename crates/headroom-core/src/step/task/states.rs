@@ -17,6 +17,13 @@ impl<'a> States<'a> {
         decoder.or_else(|| net.text_encoder().map(Self::Encoder))
     }
 
+    /// Makes what the class without a head has and nothing reads.
+    pub(super) fn unread(&self, cx: &Cx) {
+        if let Self::Encoder(model) = self {
+            model.unread(cx);
+        }
+    }
+
     /// `last_hidden_state` `[B, S, H]`.
     pub(super) fn last(&self, cx: &Cx, ids: &Tensor, padding: Option<&Tensor>) -> Tensor {
         match self {

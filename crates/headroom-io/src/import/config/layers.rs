@@ -13,11 +13,142 @@ const FULL: [&str; 4] = ["full_attention", "attention", "full", "hybrid"];
 /// Families whose layers with attention are told one by one: no interval says it for all of their models.
 const ONE_BY_ONE: [&str; 4] = ["bamba", "granitemoehybrid", "lfm2", "lfm2_moe"];
 
+/// Sets of layers by the catalogue's names: the model type, the key, and what its class has where the key is absent.
+const SETS: &[(&str, &str, &str, &[u64])] = &[
+    (
+        "v_features",
+        "qwen3_vl_vision",
+        "deepstack_visual_indexes",
+        &[8, 16, 24],
+    ),
+    (
+        "v_features",
+        "qwen3_vl_moe_vision",
+        "deepstack_visual_indexes",
+        &[8, 16, 24],
+    ),
+    (
+        "v_global_layers",
+        "qwen2_5_vl_vision",
+        "fullatt_block_indexes",
+        &[7, 15, 23, 31],
+    ),
+    (
+        "v_features",
+        "mllama_vision_model",
+        "intermediate_layers_indices",
+        &[3, 7, 15, 23, 30],
+    ),
+    (
+        "cross_layers",
+        "mllama_text_model",
+        "cross_attention_layers",
+        &[3, 8, 13, 18, 23, 28, 33, 38],
+    ),
+];
+
 /// Whether a size is a part of a set of layers, which models may have whatever the catalogue's have.
 pub(super) fn is_part_of_set(name: &str) -> bool {
-    let sets = ["full_", "mlp_", "moe_"].into_iter();
-    sets.filter_map(|set| name.strip_prefix(set))
-        .any(|part| part.bytes().all(|digit| digit.is_ascii_digit()))
+    part_of(name).is_some_and(|(set, _)| {
+        let is_list = LISTS.iter().any(|(_, _, own)| *own == set);
+        matches!(set, "full" | "mlp" | "moe") || is_list || SETS.iter().any(|(own, ..)| *own == set)
+    })
+}
+
+/// Lists with a number for each stage: the architecture, the key, the catalogue's name.
+const LISTS: &[(&str, &str, &str)] = &[
+    ("swin", "depths", "depths"),
+    ("swin", "num_heads", "heads"),
+    ("convnext_hf", "depths", "depths"),
+    ("convnext_hf", "hidden_sizes", "dims"),
+    ("resnet_hf", "depths", "depths"),
+    ("resnet_hf", "hidden_sizes", "dims"),
+];
+
+/// What the classes have where these keys are absent.
+fn usual_stages(arch: &str, key: &str) -> &'static [u64] {
+    match (arch, key) {
+        ("swin", "depths") => &[2, 2, 6, 2],
+        ("swin", _) => &[3, 6, 12, 24],
+        ("convnext_hf", "depths") => &[3, 3, 9, 3],
+        ("convnext_hf", _) => &[96, 192, 384, 768],
+        ("resnet_hf", "depths") => &[3, 4, 6, 3],
+        _ => &[256, 512, 1024, 2048],
+    }
+}
+
+/// The sizes of stages, one by one.
+pub(super) fn add_stages(document: &Document, arch: &str, sizes: &mut BTreeMap<String, u64>) {
+    let of_arch = LISTS.iter().filter(|(own, ..)| *own == arch);
+    for (_, key, name) in of_arch {
+        let number = |value: &Document| match value {
+            Document::Int(value) => u64::try_from(*value).ok(),
+            _ => None,
+        };
+        let stages: Vec<u64> = match document.get(key) {
+            Some(Document::List(all)) => all.iter().filter_map(number).collect(),
+            _ => usual_stages(arch, key).to_vec(),
+        };
+        for (i, size) in stages.into_iter().enumerate() {
+            sizes.insert(format!("{name}_{i}"), size);
+        }
+    }
+}
+
+/// The list of an entry that has another number of stages than the file.
+pub(super) fn other_stages<'a>(
+    listed: &'a [(&'a str, Vec<u64>)],
+    wanted: &BTreeMap<String, u64>,
+) -> Option<(&'static str, usize, usize)> {
+    LISTS.iter().find_map(|(_, key, name)| {
+        let (_, all) = listed
+            .iter()
+            .find(|(own, all)| own == name && all.len() > 1)?;
+        let count = (0..16)
+            .take_while(|i| wanted.contains_key(&format!("{name}_{i}")))
+            .count();
+        (count > 0 && count != all.len()).then_some((*key, count, all.len()))
+    })
+}
+
+/// The set and which twenty of its layers a size such as `full_1` tells of.
+fn part_of(name: &str) -> Option<(&str, u64)> {
+    let (set, part) = name.rsplit_once('_')?;
+    Some((set, part.parse().ok()?))
+}
+
+/// What a size such as `v_features_0` or `depths_0` would be for an entry that lists its layers or stages.
+pub(super) fn bits_of<'a>(name: &str, listed: impl Fn(&str) -> Option<&'a [u64]>) -> Option<u64> {
+    let (set, part) = part_of(name)?;
+    let layers = listed(set)?;
+    if LISTS.iter().any(|(_, _, own)| *own == set) {
+        return layers.get(usize::try_from(part).ok()?).copied();
+    }
+    Some(bits(layers, part))
+}
+
+fn bits(layers: &[u64], part: u64) -> u64 {
+    let own = layers.iter().filter(|layer| **layer / EACH == part);
+    own.fold(0, |bits, layer| bits | 1 << (layer % EACH))
+}
+
+/// The sets of layers of a model type, a bit for each layer.
+pub(super) fn add_sets(document: &Document, kind: &str, sizes: &mut BTreeMap<String, u64>) {
+    let of_kind = SETS.iter().filter(|(_, own, ..)| *own == kind);
+    for (set, _, key, default) in of_kind {
+        let number = |value: &Document| match value {
+            Document::Int(value) => u64::try_from(*value).ok(),
+            _ => None,
+        };
+        let layers: Vec<u64> = match document.get(key) {
+            Some(Document::List(all)) => all.iter().filter_map(number).collect(),
+            _ => default.to_vec(),
+        };
+        let count = sizes.get("layers").copied().unwrap_or(0).min(256);
+        for part in 0..count.div_ceil(EACH) {
+            sizes.insert(format!("{set}_{part}"), bits(&layers, part));
+        }
+    }
 }
 
 /// The layers with full attention: every n-th if they are regular, else a bit for each.
@@ -41,49 +172,9 @@ pub(super) fn add(document: &Document, arch: &str, sizes: &mut BTreeMap<String, 
         }
         Some(interval) if interval == of_family(arch) => {}
         _ => {
-            set("full", count, &full, sizes);
-        }
-    }
-}
-
-/// A bit for each layer of a set.
-fn set(name: &str, count: u64, members: &[u64], sizes: &mut BTreeMap<String, u64>) {
-    for part in 0..count.div_ceil(EACH) {
-        let own = members.iter().filter(|layer| **layer / EACH == part);
-        let bits = own.fold(0, |bits, layer| bits | 1 << (layer % EACH));
-        sizes.insert(format!("{name}_{part}"), bits);
-    }
-}
-
-/// The layers of Nemotron-H by the letters of its pattern: attention, an MLP or experts by themselves, or else a mixer.
-fn by_pattern(document: &Document, sizes: &mut BTreeMap<String, u64>) {
-    let letter = |kind: &Document| match kind {
-        Document::Text(kind) if FULL.contains(&kind.as_str()) => '*',
-        Document::Text(kind) if kind == "mlp" => '-',
-        Document::Text(kind) if kind == "moe" => 'E',
-        _ => 'M',
-    };
-    let list = ["layers_block_type", "layer_types"];
-    let list = list.iter().find_map(|name| document.get(name));
-    let letters: Vec<char> = match (list, document.get("hybrid_override_pattern")) {
-        (Some(Document::List(kinds)), _) if !kinds.is_empty() => kinds.iter().map(letter).collect(),
-        (_, Some(Document::Text(pattern))) if !pattern.is_empty() => pattern.chars().collect(),
-        // The class's own.
-        _ => "ME*-".chars().collect(),
-    };
-    let count = letters.len().min(256) as u64;
-    sizes.insert("layers".into(), count);
-    for (name, own) in [("full", '*'), ("mlp", '-'), ("moe", 'E')] {
-        let numbered = (0..count).zip(&letters);
-        let members: Vec<u64> = (numbered.filter(|(_, letter)| **letter == own))
-            .map(|(i, _)| i)
-            .collect();
-        set(name, count, &members, sizes);
-    }
-    // Without a layer of experts there are no sizes of theirs.
-    if !letters.contains(&'E') {
-        for name in ["experts", "topk", "moe_ffn", "shared_ffn", "latent"] {
-            sizes.remove(name);
+            for part in 0..count.div_ceil(EACH) {
+                sizes.insert(format!("full_{part}"), bits(&full, part));
+            }
         }
     }
 }
@@ -114,9 +205,9 @@ fn told(document: &Document, count: u64, arch: &str) -> Option<Vec<u64>> {
                 .collect(),
         );
     }
-    let listed = ["full_attn_idxs", "attn_layer_indices"];
-    match listed.iter().find_map(|name| document.get(name)) {
-        Some(Document::List(all)) if ONE_BY_ONE.contains(&arch) => {
+    let indices = ["full_attn_idxs", "attn_layer_indices"];
+    match indices.iter().find_map(|key| document.get(key)) {
+        Some(Document::List(all)) if one_by_one => {
             let number = |value: &Document| match value {
                 Document::Int(value) => u64::try_from(*value).ok().filter(|value| *value < count),
                 _ => None,
@@ -164,9 +255,54 @@ pub(super) fn derive(document: &Document, arch: &str, sizes: &mut BTreeMap<Strin
             sizes.insert("rope".into(), u64::from(rope));
             heads_of_mamba(document, sizes);
         }
-        "falcon_h1" | "bamba" => heads_of_mamba(document, sizes),
+        "falcon_h1" => heads_of_mamba(document, sizes),
+        // Its experts have the width that other families' dense layers have.
+        "minimax_m2" => {
+            if let Some(ffn) = get(sizes, "ffn") {
+                sizes.insert("moe_ffn".into(), ffn);
+            }
+        }
+        "bamba" => heads_of_mamba(document, sizes),
+        "wav2vec2" | "hubert" | "unispeech_sat" | "wavlm" => sound(document, arch, sizes),
+        "pegasus" | "m2m_100" | "blenderbot" => {
+            if let Some(Document::Text(activation)) = document.get("activation_function") {
+                sizes.insert("relu".into(), u64::from(activation == "relu"));
+            }
+        }
+        "ernie" => {
+            if document.get("use_task_id") != Some(&Document::Bool(true)) {
+                sizes.insert("task_types".into(), 0);
+            }
+        }
+        "swin" => {
+            if let Some(embed) = sizes.remove("hidden") {
+                sizes.insert("embed".into(), embed);
+            }
+        }
+        "resnet_hf" => {
+            let is = |key: &str| document.get(key) == Some(&Document::Bool(true));
+            let basic = document.get("layer_type") == Some(&Document::Text("basic".into()));
+            sizes.insert("bottleneck".into(), u64::from(!basic));
+            sizes.insert(
+                "first_halves".into(),
+                u64::from(is("downsample_in_first_stage")),
+            );
+            sizes.insert(
+                "halves_early".into(),
+                u64::from(is("downsample_in_bottleneck")),
+            );
+        }
+        "dinov2_hf" => {
+            if let (Some(Document::Int(ratio)), Some(hidden)) =
+                (document.get("mlp_ratio"), get(sizes, "hidden"))
+            {
+                let ratio = u64::try_from(*ratio).unwrap_or(4);
+                sizes.insert("ffn".into(), hidden.saturating_mul(ratio));
+            }
+        }
         // Without the block there are no experts, whatever their sizes.
         "gemma4_text" => {
+            wider_layers(document, sizes);
             if document.get("enable_moe_block") != Some(&Document::Bool(true)) {
                 for name in ["experts", "topk", "moe_ffn"] {
                     sizes.remove(name);
@@ -180,6 +316,42 @@ pub(super) fn derive(document: &Document, arch: &str, sizes: &mut BTreeMap<Strin
         }
         _ => {}
     }
+}
+
+/// What layers with full attention have other than the rest (`per_layer_config`, as transformers 5 writes it).
+fn wider_layers(document: &Document, sizes: &mut BTreeMap<String, u64>) {
+    let Some(Document::Map(layers)) = document.get("per_layer_config") else {
+        return;
+    };
+    for layer in layers {
+        for (key, size) in [
+            ("head_dim", "global_head_dim"),
+            ("num_key_value_heads", "global_kv"),
+        ] {
+            if let Some(Document::Int(value)) = layer.value.get(key)
+                && let Ok(value) = u64::try_from(*value)
+            {
+                sizes.insert(size.into(), value);
+            }
+        }
+    }
+}
+
+/// Traits of networks over sound, and the head of `…ForSequenceClassification`.
+fn sound(document: &Document, arch: &str, sizes: &mut BTreeMap<String, u64>) {
+    let is = |key: &str, value: &str| document.get(key) == Some(&Document::Text(value.into()));
+    sizes.insert(
+        "conv_norms".into(),
+        u64::from(is("feat_extract_norm", "layer")),
+    );
+    let rate = |key: &str, usual: f64| match document.get(key) {
+        Some(Document::Number(rate)) => *rate,
+        Some(Document::Int(rate)) => *rate as f64,
+        _ => usual,
+    };
+    let masks = rate("mask_time_prob", 0.05) > 0.0 || rate("mask_feature_prob", 0.0) > 0.0;
+    let always = arch == "unispeech_sat";
+    sizes.insert("mask_embed".into(), u64::from(masks || always));
 }
 
 /// `tie_embedding`, an older name.

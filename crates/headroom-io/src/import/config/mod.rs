@@ -1,17 +1,22 @@
 //! A Hugging Face `config.json`: which architecture, and in which sizes.
 
 pub mod diffusers;
+mod heads;
 mod keys;
 mod layers;
+mod nearest;
 mod recorded;
 pub mod timm;
+mod values;
 
 use std::collections::BTreeMap;
 
 use self::keys::{ACTIVATIONS, ALIKE, SIZES, WITHOUT_EFFECT};
+use self::nearest::{differences, usual};
+use self::values::{dropouts, keys, labels, number, shown, text};
 use super::Imported;
 use headroom_base::document::Document;
-use headroom_catalog::{self as catalog, ModelEntry, ModelType};
+use headroom_catalog::{self as catalog, ModelType};
 use headroom_core::network as nets;
 use headroom_scenario::{NameKind, Problem, settings};
 
@@ -53,7 +58,11 @@ pub fn read(document: &Document) -> Imported {
     let mut imported = Imported::default();
     let given = text(document, "model_type").unwrap_or_default();
     if let Some(recorded) = recorded::read(document, given) {
-        return recorded;
+        // A graph is of one configuration; a forward function is of all.
+        let runs = |kind: &ModelType| kind.name == given && nets::has(kind.arch);
+        if recorded.problems.is_empty() || !catalog::model_types().iter().any(runs) {
+            return recorded;
+        }
     }
     let Some(kind) = covered("model_type", given, &mut imported.problems) else {
         return imported;
@@ -67,14 +76,29 @@ pub fn read(document: &Document) -> Imported {
     };
     reading.part(document, kind, "", &mut wanted);
     let arch = network(document, kind, &mut imported.problems);
-    let entries = catalog::models().iter().filter(|model| model.arch == arch);
+    let entries = catalog::models()
+        .iter()
+        .filter(|model| model.arch == arch && model.graph.is_empty());
     let sizes_known: Vec<&str> = entries
         .clone()
         .flat_map(|model| model.sizes().into_iter().map(|(name, _)| name))
         .collect();
-    wanted.retain(|name, _| sizes_known.contains(&name.as_str()) || layers::is_part_of_set(name));
+    let vocab = wanted.get("vocab").copied();
+    wanted.retain(|name, size| {
+        let listed = OFF_WHERE_ABSENT.contains(&name.as_str());
+        let said = listed && *size > 0 && usual(kind, name).is_some_and(|usual| usual != *size);
+        said || name == "layer_vocab" && vocab != Some(*size)
+            || sizes_known.contains(&name.as_str())
+            || layers::is_part_of_set(name)
+            || arch == "mamba" && name == "tied" && *size == 0
+    });
     if let Some(entry) = entries.min_by_key(|entry| differences(entry, &wanted).len()) {
         imported.set("model.id", entry.id, TOOL, "model_type");
+        if let Some((key, given, has)) = layers::other_stages(&entry.sizes(), &wanted) {
+            let expected = format!("a list of {has}, as the network has stages");
+            let problem = Problem::new(key, format!("a list of {given}"), expected);
+            imported.problems.push(problem);
+        }
         for (name, size) in differences(entry, &wanted) {
             imported.size(&name, size, TOOL, &name);
         }
@@ -84,7 +108,16 @@ pub fn read(document: &Document) -> Imported {
             let key = "max_position_embeddings";
             imported.set("data.sequence", &places.to_string(), TOOL, key);
         }
+    } else if imported.problems.is_empty() {
+        let expected = "an architecture with a model in the catalogue";
+        let problem = Problem::new("model_type", given, expected);
+        imported.problems.push(problem);
     }
+    // Mamba ties its head where an entry says nothing.
+    if arch == "mamba" && wanted.get("tied") == Some(&0) {
+        imported.size("tied", 0, TOOL, "tie_word_embeddings");
+    }
+    heads::read(document, &arch, &mut imported);
     let dropouts = dropouts(document);
     if !dropouts.is_empty() && dropouts.iter().all(|p| *p <= 0.0) {
         imported.set("training.dropout", "off", TOOL, "dropout");
@@ -93,6 +126,9 @@ pub fn read(document: &Document) -> Imported {
 }
 
 const TOOL: &str = "config.json";
+
+/// Traits that forward functions read and that catalogue entries leave out where they are off.
+const OFF_WHERE_ABSENT: &[&str] = &["tied", "qk_norm", "v_qk_norm", "layer_vocab"];
 
 /// Model types whose networks are one: without a window Mistral is Llama.
 const ONE_NETWORK: &[(&str, &str)] = &[("mistral", "llama")];
@@ -138,6 +174,11 @@ fn network(document: &Document, kind: &ModelType, problems: &mut Vec<Problem>) -
 /// The row of a model type; another type is refused by name, with the nearest.
 fn covered(key: &str, given: &str, problems: &mut Vec<Problem>) -> Option<&'static ModelType> {
     let has_net = |kind: &&ModelType| kind.arch.is_empty() || nets::has(kind.arch);
+    // The towers of Qwen3.5's two kinds are one.
+    let given = match given {
+        "qwen3_5_moe_vision" => "qwen3_5_vision",
+        given => given,
+    };
     let found = catalog::model_types()
         .iter()
         .filter(has_net)
@@ -187,9 +228,18 @@ impl Reading<'_> {
         }
         self.refuse_others(document, kind);
         let sizes = self.sizes(document, kind);
+        // What a configuration of the text model says is not changed by keys around it, which older files repeat.
+        let told_within = |(key, _, prefix): &(&str, &str, &str)| {
+            prefix.is_empty() && matches!(document.get(key), Some(Document::Map(_)))
+        };
+        let told_within = kind.parts.iter().any(told_within);
         for (name, size) in sizes {
-            // Only sizes of the tower's row: other keys of its file belong to other models.
-            if !prefix.is_empty() && kind.sizes.iter().all(|(known, _)| *known != name) {
+            let of_row = kind.sizes.iter().any(|(known, _)| *known == name);
+            // Only sizes of the tower's row and its MLP: other keys of its file belong to other models.
+            if !prefix.is_empty() && !of_row && name != "ffn" && !layers::is_part_of_set(&name) {
+                continue;
+            }
+            if told_within && !of_row && name != "tied" && wanted.contains_key(&name) {
                 continue;
             }
             // Two towers in one model: the prefix distinguishes sizes that both have.
@@ -231,11 +281,31 @@ impl Reading<'_> {
             let found = key
                 .split('.')
                 .try_fold(document, |group, name| group.get(name));
-            if let Some(given) = found.and_then(shown)
-                && given != *value
-            {
+            let given = found.and_then(|found| match found {
+                Document::List(_) => Some(recorded::listed(found)),
+                found => shown(found),
+            });
+            if let Some(given) = given.filter(|given| given != value) {
                 self.refuse(key, given, format!("{value} for this network"));
             }
+        }
+        let is = |key: &str, value: Document| document.get(key) == Some(&value);
+        match kind.name {
+            // Of the published towers those with one have the other.
+            "internvl_vision"
+                if is("use_qk_norm", Document::Bool(true))
+                    && !is("norm_type", Document::Text("rms_norm".into())) =>
+            {
+                self.refuse(
+                    "use_qk_norm",
+                    "true",
+                    "false where norm_type is no rms_norm",
+                );
+            }
+            "parakeet_encoder" if is("attention_bias", Document::Bool(false)) => {
+                self.refuse("attention_bias", "false", "true for this network");
+            }
+            _ => {}
         }
         for (key, like) in ALIKE {
             if let (Some(given), Some(other)) = (document.get(key), document.get(like))
@@ -305,9 +375,11 @@ impl Reading<'_> {
         }
         sizes.extend(given);
         layers::add(document, kind.arch, &mut sizes);
+        layers::add_sets(document, kind.name, &mut sizes);
+        layers::add_stages(document, kind.arch, &mut sizes);
         layers::derive(document, kind.arch, &mut sizes);
-        if let Some(Document::Map(labels)) = document.get("id2label") {
-            sizes.insert("classes".into(), labels.len().max(1) as u64);
+        if let Some(labels) = labels(document) {
+            sizes.insert("classes".into(), labels);
         }
         if let Some(ratio) = document.get("mask_ratio").and_then(number)
             && kind.arch == "vit_mae"
@@ -337,6 +409,10 @@ impl Reading<'_> {
         match document.get(name)? {
             // Gemma 4's tower of sounds has two of them; no size is read from it.
             Document::List(_) if name == "subsampling_conv_channels" => None,
+            // Those of wav2vec 2.0 are held to be as usual.
+            Document::List(_) if name == "conv_kernel" => None,
+            // A number for each stage.
+            Document::List(_) if name == "num_heads" => None,
             // A height and a width.
             Document::List(sides) if matches!(name, "image_size" | "patch_size") => {
                 let (first, rest) = sides.split_first()?;
@@ -391,24 +467,6 @@ fn rotary_share(document: &Document) -> Option<f64> {
         .filter(|share| (0.0..=1.0).contains(share))
 }
 
-/// The sizes in which the entry differs.
-fn differences(entry: &ModelEntry, wanted: &Wanted) -> BTreeMap<String, u64> {
-    let sizes = entry.sizes();
-    let has = |name: &str| {
-        let found = sizes.iter().find(|(known, _)| *known == name);
-        found
-            .and_then(|(_, values)| values.first().copied())
-            .unwrap_or(0)
-    };
-    let mut differences = BTreeMap::new();
-    for (name, size) in wanted {
-        if has(name) != *size {
-            differences.insert(name.clone(), *size);
-        }
-    }
-    differences
-}
-
 fn known(key: &str, kind: &ModelType) -> bool {
     let listed = |pattern: &&str| match pattern.strip_suffix('*') {
         Some(start) => key.starts_with(start),
@@ -423,56 +481,6 @@ fn known(key: &str, kind: &ModelType) -> bool {
             .iter()
             .any(|(known, _)| known.split('.').next() == Some(key))
         || matches!(key, "attention_bias" | "mlp_bias")
-}
-
-fn text<'a>(document: &'a Document, key: &str) -> Option<&'a str> {
-    match document.get(key)? {
-        Document::Text(value) => Some(value),
-        _ => None,
-    }
-}
-
-/// A single value as text; `None` for `null`, lists and groups.
-fn shown(value: &Document) -> Option<String> {
-    match value {
-        Document::Bool(value) => Some(value.to_string()),
-        Document::Int(value) => Some(value.to_string()),
-        Document::Number(value) => Some(value.to_string()),
-        Document::Text(value) => Some(value.clone()),
-        Document::Null | Document::List(_) | Document::Map(_) => None,
-    }
-}
-
-fn number(value: &Document) -> Option<f64> {
-    match value {
-        Document::Int(value) => Some(*value as f64),
-        Document::Number(value) => Some(*value),
-        _ => None,
-    }
-}
-
-fn keys(document: &Document) -> impl Iterator<Item = &str> {
-    let entries = match document {
-        Document::Map(entries) => entries.as_slice(),
-        _ => &[],
-    };
-    entries.iter().map(|entry| entry.key.as_str())
-}
-
-/// The rates of dropout layers in the training of this model.
-fn dropouts(document: &Document) -> Vec<f64> {
-    // Heads of other tasks have a rate of their own.
-    let is_rate = |key: &&str| {
-        key.contains("drop")
-            && !key.contains("classif")
-            && *key != "token_dropout"
-            && !key.starts_with("qa_")
-            && !key.starts_with("summary_")
-    };
-    keys(document)
-        .filter(is_rate)
-        .filter_map(|key| document.get(key).and_then(number))
-        .collect()
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ fn differences(document: &Document, configuration: &Configuration) -> Vec<Proble
 }
 
 /// A value as text, those of a list with commas between.
-fn listed(value: &Document) -> String {
+pub(super) fn listed(value: &Document) -> String {
     match value {
         Document::List(all) => {
             let all: Vec<String> = all.iter().map(listed).collect();

@@ -3,10 +3,25 @@
 use super::llama::LLAMA;
 use crate::nets::Sizes;
 use crate::nets::decoder::family::{
-    Attention, Embeddings, Family, Head, Norm, Norms, Placement, Positions, Rope,
+    Attention, Embeddings, Family, Head, Norm, Norms, Placement, Positions, QkNorm, Rope,
 };
 
-pub(crate) const COHERE: Family = Family {
+/// Command R+ has norms over queries and keys.
+pub(crate) fn cohere(sizes: &Sizes) -> Family {
+    Family {
+        attention: Attention {
+            qk_norm: if sizes.is_set("qk_norm") {
+                QkNorm::PerHeadOwnWeights
+            } else {
+                QkNorm::None
+            },
+            ..COHERE.attention
+        },
+        ..COHERE
+    }
+}
+
+const COHERE: Family = Family {
     embeddings: Embeddings {
         positions: Positions::Rotary(Rope::Fp32Interleaved),
         ..LLAMA.embeddings

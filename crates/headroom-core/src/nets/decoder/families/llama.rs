@@ -33,6 +33,7 @@ pub(crate) const LLAMA: Family = Family {
         repeats_kv: false,
         scaled_keys: false,
         queries_by_position: false,
+        sub_norm: None,
         position_kinds: false,
     },
     mlp: Mlp {
@@ -40,6 +41,7 @@ pub(crate) const LLAMA: Family = Family {
         bias: false,
         activation: Activation::Silu,
         experts: None,
+        sub_norm: None,
         flattens_tokens: false,
     },
     norms: Norms {

@@ -2,6 +2,7 @@
 
 mod arcee;
 mod bamba;
+mod bitnet;
 mod bloom;
 mod cohere;
 mod deepseek;
@@ -16,6 +17,7 @@ mod gpt_neox;
 mod gpt_oss;
 mod gptj;
 mod granite;
+mod helium;
 mod hunyuan;
 mod lfm2;
 pub(super) mod llama;
@@ -23,6 +25,7 @@ mod minimax;
 mod mistral;
 mod mixtral;
 mod mpt;
+mod nemotron;
 mod nemotron_h;
 mod olmo;
 mod opt;
@@ -37,7 +40,9 @@ mod starcoder2;
 use super::family::Family;
 use super::gemma_vision::{self, Projector};
 use super::qwen_vision::Kind;
-use super::{Decoder, gemma4, idefics, internvl, llava, llava_tiles, mllama, pixtral, qwen_vl};
+use super::{
+    Decoder, gemma4, idefics, internvl, llava, llava_tiles, mamba_model, mllama, pixtral, qwen_vl,
+};
 use crate::nets::net::Build;
 use crate::nets::{ModelError, Net, Sizes};
 
@@ -86,15 +91,20 @@ pub(crate) const FAMILIES: &[(&str, Build)] = &[
     ("bloom", |sizes| build(sizes, bloom::BLOOM)),
     ("gptj", |sizes| build(sizes, gptj::GPTJ)),
     ("mpt", |sizes| build(sizes, mpt::MPT)),
-    ("cohere", |sizes| build(sizes, cohere::COHERE)),
+    ("cohere", |sizes| build(sizes, cohere::cohere(sizes))),
     ("cohere2", |sizes| build(sizes, cohere::cohere2(sizes))),
     ("arcee", |sizes| build(sizes, arcee::ARCEE)),
     ("hunyuan_v1_dense", |sizes| {
         build(sizes, hunyuan::HUNYUAN_DENSE)
     }),
+    ("bitnet", |sizes| build(sizes, bitnet::BITNET)),
+    ("helium", |sizes| build(sizes, helium::HELIUM)),
+    ("nemotron", |sizes| build(sizes, nemotron::NEMOTRON)),
     ("ministral3", |sizes| build(sizes, mistral::MINISTRAL3)),
     ("stablelm", |sizes| build(sizes, stablelm::stablelm(sizes))),
-    ("starcoder2", |sizes| build(sizes, starcoder2::STARCODER2)),
+    ("starcoder2", |sizes| {
+        build(sizes, starcoder2::starcoder2(sizes))
+    }),
     ("phi", |sizes| build(sizes, phi::phi(sizes))),
     ("phi3", |sizes| build(sizes, phi::PHI3)),
     ("gpt_neox", |sizes| build(sizes, gpt_neox::GPT_NEOX)),
@@ -129,6 +139,12 @@ pub(crate) const FAMILIES: &[(&str, Build)] = &[
     ("qwen3_vl_moe", |sizes| {
         qwen_vl::build(sizes, qwen::QWEN3_VL_MOE, Kind::stacked(sizes)?)
     }),
+    ("qwen3_5_vl", |sizes| {
+        qwen_vl::build(sizes, qwen3_5::QWEN3_5_INSIDE, Kind::placed(sizes))
+    }),
+    ("qwen3_5_vl_moe", |sizes| {
+        qwen_vl::build(sizes, qwen3_5::QWEN3_5_MOE_INSIDE, Kind::placed(sizes))
+    }),
     ("llava", |sizes| llava::build(sizes, llama::LLAMA)),
     ("llava_pixtral", |sizes| {
         pixtral::unmerged(sizes, mistral::MISTRAL_INSIDE)
@@ -148,6 +164,7 @@ pub(crate) const FAMILIES: &[(&str, Build)] = &[
     ("internvl_qwen3_moe", |sizes| {
         internvl::build(sizes, qwen::QWEN3_MOE_INSIDE)
     }),
+    ("mamba2", mamba_model::build),
     ("mllama", mllama::build),
     ("mistral3", |sizes| {
         pixtral::build(sizes, mistral::MISTRAL_INSIDE)

@@ -2,7 +2,7 @@
 //! gated delta rule in three of four layers, gated attention in the others.
 
 use super::gemma::GEMMA;
-use super::llama::LLAMA;
+use super::llama::{INSIDE_VISION_MODEL, LLAMA};
 use crate::nets::decoder::family::{
     Attention, Embeddings, Experts, Family, Mlp, Norms, Positions, Projection, QkNorm, Rope,
     SharedExpert,
@@ -39,6 +39,17 @@ pub(crate) const QWEN3_5_MOE: Family = Family {
         ..LLAMA.mlp
     },
     ..QWEN3_5
+};
+
+/// The language models of those that see pictures.
+pub(crate) const QWEN3_5_INSIDE: Family = Family {
+    names: &INSIDE_VISION_MODEL,
+    ..QWEN3_5
+};
+
+pub(crate) const QWEN3_5_MOE_INSIDE: Family = Family {
+    names: &INSIDE_VISION_MODEL,
+    ..QWEN3_5_MOE
 };
 
 /// Its text has positions of one kind.

@@ -1,10 +1,11 @@
 //! StarCoder2 (transformers/models/starcoder2/modeling_starcoder2.py).
 
 use super::llama::{BIASED, NAMES};
-use crate::nets::decoder::family::{Attention, Dropout, Family, Names};
+use crate::nets::Sizes;
+use crate::nets::decoder::family::{Attention, Dropout, Family, Mlp, Names};
 
 /// The published configurations drop out a tenth everywhere and see windows of 4096 tokens.
-pub(crate) const STARCODER2: Family = Family {
+const STARCODER2: Family = Family {
     names: &Names {
         up_proj: "c_fc",
         down_proj: "c_proj",
@@ -23,3 +24,20 @@ pub(crate) const STARCODER2: Family = Family {
     },
     ..BIASED
 };
+
+/// `use_bias` is on in all that were published.
+pub(crate) fn starcoder2(sizes: &Sizes) -> Family {
+    let bias = sizes.or("bias", 1) != 0;
+    Family {
+        attention: Attention {
+            qkv_bias: bias,
+            o_bias: bias,
+            ..STARCODER2.attention
+        },
+        mlp: Mlp {
+            bias,
+            ..STARCODER2.mlp
+        },
+        ..STARCODER2
+    }
+}

@@ -6,6 +6,7 @@ mod tower;
 
 use super::super::{Cx, ModelError, Net, Output, Sizes, inputs};
 use super::families::llama::INSIDE;
+use super::layer_set::LayerSet;
 use super::pictures::mask_of_ones;
 use super::{Decoder, LayerInputs, cache};
 use crate::tape::{DType, Tensor};
@@ -28,7 +29,7 @@ pub(super) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     Ok(Box::new(Mllama {
         tower: Tower::new(sizes)?,
         text: Decoder::new(sizes, INSIDE)?,
-        cross_layers: sizes.list("cross_layers")?.to_vec(),
+        cross_layers: LayerSet::list(sizes, "cross_layers", sizes.need("layers")?)?,
         pictures: Cell::default(),
     }))
 }

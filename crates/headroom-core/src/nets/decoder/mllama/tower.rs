@@ -1,6 +1,7 @@
 //! `MllamaVisionModel`: the patches of all tiles of a picture in one row, layers within and gated ones behind, and the states of
 //! some layers beside the last. Its layers are never checkpointed: they are no `GradientCheckpointingLayer`.
 
+use super::super::layer_set::LayerSet;
 use crate::nets::attention::{Eager, attend, heads};
 use crate::nets::{Cx, ModelError, Sizes};
 use crate::tape::Tensor;
@@ -33,7 +34,7 @@ impl Tower {
     pub(super) fn new(sizes: &Sizes) -> Result<Self, ModelError> {
         let hidden = sizes.need("v_hidden")?;
         let layers = sizes.need("v_layers")?;
-        let read = sizes.list("v_features")?.to_vec();
+        let read = LayerSet::list(sizes, "v_features", layers)?;
         if read.iter().any(|layer| *layer >= layers) {
             return Err(ModelError::MismatchedLists {
                 names: "v_features",

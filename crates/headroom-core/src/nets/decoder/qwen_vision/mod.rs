@@ -6,6 +6,7 @@ mod merger;
 mod places;
 
 use super::super::{Cx, ModelError, Sizes};
+use super::layer_set::LayerSet;
 use super::pictures::{Batch, total};
 use crate::tape::ops::Conv;
 use crate::tape::{DType, Tensor};
@@ -58,15 +59,23 @@ impl Kind {
         let side = sizes.or("v_window", 112) / patch / merge * merge;
         Ok(Self::Windowed {
             side: side.max(merge),
-            whole: sizes.list("v_global_layers")?.to_vec(),
+            whole: LayerSet::list(sizes, "v_global_layers", sizes.need("v_layers")?)?,
         })
     }
 
     pub(super) fn stacked(sizes: &Sizes) -> Result<Self, ModelError> {
         Ok(Self::Stacked {
             places: sizes.or("v_places", 2304),
-            layers: sizes.list("v_features")?.to_vec(),
+            layers: LayerSet::list(sizes, "v_features", sizes.need("v_layers")?)?,
         })
+    }
+
+    /// Qwen3.5: the tower of Qwen3-VL, none of whose states go to the language model.
+    pub(super) fn placed(sizes: &Sizes) -> Self {
+        Self::Stacked {
+            places: sizes.or("v_places", 2304),
+            layers: Vec::new(),
+        }
     }
 }
 

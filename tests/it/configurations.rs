@@ -1,0 +1,72 @@
+//! The hundred most downloaded families by their `config.json`, in sizes that the catalogue has not: each answers with the
+//! parameters of transformers' class, or says why not.
+//!
+//! The files are of our own making: transformers 5.23's configuration classes with odd sizes, written as `save_pretrained` writes
+//! them (half of them with every key), and the parameters of the class that `architectures` names, built on the meta device.
+
+use std::collections::BTreeSet;
+
+use headroom_base::document::{Document, json};
+use headroom_core::estimate::estimate;
+use headroom_io::import::config;
+
+/// What a row comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Answer {
+    Parameters(u64),
+    /// The answer is of a class with another head, and says so.
+    OtherHead,
+    Refused,
+}
+
+/// Says the answer to a configuration.
+fn answer(document: &Document) -> Answer {
+    let imported = config::read(document);
+    if !imported.problems.is_empty() {
+        return Answer::Refused;
+    }
+    if !imported.notes.is_empty() {
+        return Answer::OtherHead;
+    }
+    match estimate(&imported.scenario) {
+        Ok(estimate) => Answer::Parameters(estimate.parameters),
+        Err(_) => Answer::Refused,
+    }
+}
+
+#[track_caller]
+fn check(file: &str, least_exact: usize, least_types: usize) {
+    let text = headroom_testing::unpacked_text(&format!("tests/data/{file}.jsonl.gz"));
+    let (mut exact, mut types, mut wrong) = (0, BTreeSet::new(), Vec::new());
+    for line in text.lines() {
+        let row = json::read(line).unwrap();
+        let (Some(document), Some(Document::Int(parameters))) =
+            (row.get("config"), row.get("parameters"))
+        else {
+            panic!("{line}")
+        };
+        let expected = match row.get("answer") {
+            Some(Document::Text(word)) if word == "refused" => Answer::Refused,
+            Some(Document::Text(word)) if word == "other head" => Answer::OtherHead,
+            _ => Answer::Parameters(u64::try_from(*parameters).unwrap()),
+        };
+        let found = answer(document);
+        if found != expected {
+            wrong.push(format!("{line}: {found:?}"));
+        } else if matches!(found, Answer::Parameters(_)) {
+            exact += 1;
+            types.insert(format!("{:?}", document.get("model_type")));
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+    assert!(
+        exact >= least_exact && types.len() >= least_types,
+        "{exact} exact of {} types",
+        types.len()
+    );
+}
+
+#[test]
+fn configurations_of_any_size_have_the_parameters_of_their_class() {
+    check("configurations", 231, 110);
+}
