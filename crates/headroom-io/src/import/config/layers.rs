@@ -179,6 +179,41 @@ pub(super) fn add(document: &Document, arch: &str, sizes: &mut BTreeMap<String, 
     }
 }
 
+/// The layers of Nemotron-H by the letters of its pattern: attention, an MLP or experts by themselves, or else a mixer.
+fn by_pattern(document: &Document, sizes: &mut BTreeMap<String, u64>) {
+    let letter = |kind: &Document| match kind {
+        Document::Text(kind) if FULL.contains(&kind.as_str()) => '*',
+        Document::Text(kind) if kind == "mlp" => '-',
+        Document::Text(kind) if kind == "moe" => 'E',
+        _ => 'M',
+    };
+    let list = ["layers_block_type", "layer_types"];
+    let list = list.iter().find_map(|name| document.get(name));
+    let letters: Vec<char> = match (list, document.get("hybrid_override_pattern")) {
+        (Some(Document::List(kinds)), _) if !kinds.is_empty() => kinds.iter().map(letter).collect(),
+        (_, Some(Document::Text(pattern))) if !pattern.is_empty() => pattern.chars().collect(),
+        // The class's own.
+        _ => "ME*-".chars().collect(),
+    };
+    let count = letters.len().min(256) as u64;
+    sizes.insert("layers".into(), count);
+    for (name, own) in [("full", '*'), ("mlp", '-'), ("moe", 'E')] {
+        let numbered = (0..count).zip(&letters);
+        let members: Vec<u64> = (numbered.filter(|(_, letter)| **letter == own))
+            .map(|(i, _)| i)
+            .collect();
+        for part in 0..count.div_ceil(EACH) {
+            sizes.insert(format!("{name}_{part}"), bits(&members, part));
+        }
+    }
+    // Without a layer of experts there are no sizes of theirs.
+    if !letters.contains(&'E') {
+        for name in ["experts", "topk", "moe_ffn", "shared_ffn", "latent"] {
+            sizes.remove(name);
+        }
+    }
+}
+
 /// Every how many layers a family has full attention where its catalogue entries name no interval.
 fn of_family(arch: &str) -> u64 {
     match arch {
@@ -207,7 +242,7 @@ fn told(document: &Document, count: u64, arch: &str) -> Option<Vec<u64>> {
     }
     let indices = ["full_attn_idxs", "attn_layer_indices"];
     match indices.iter().find_map(|key| document.get(key)) {
-        Some(Document::List(all)) if one_by_one => {
+        Some(Document::List(all)) if ONE_BY_ONE.contains(&arch) => {
             let number = |value: &Document| match value {
                 Document::Int(value) => u64::try_from(*value).ok().filter(|value| *value < count),
                 _ => None,
