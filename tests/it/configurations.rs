@@ -4,6 +4,8 @@
 //! The files are of our own making: transformers 5.23's configuration classes with odd sizes, written as `save_pretrained` writes
 //! them (half of them with every key), and the parameters of the class that `architectures` names, built on the meta device.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 use std::collections::BTreeSet;
 
 use headroom_base::document::{Document, json};

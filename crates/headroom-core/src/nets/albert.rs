@@ -59,7 +59,7 @@ impl TextEncoder for Albert {
 
     fn unread(&self, cx: &Cx) {
         cx.module("albert", |cx| {
-            encoder::unread_dense(cx, "pooler", self.config.hidden)
+            encoder::unread_dense(cx, "pooler", self.config.hidden);
         });
     }
 

@@ -168,7 +168,7 @@ impl TextEncoder for Bert {
         if !own {
             cx.module(self.architecture.prefix(), |cx| {
                 cx.module("pooler", |cx| {
-                    encoder::unread_dense(cx, "dense", self.config.hidden)
+                    encoder::unread_dense(cx, "dense", self.config.hidden);
                 });
             });
         }

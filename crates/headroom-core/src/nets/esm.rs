@@ -54,7 +54,7 @@ impl TextEncoder for Esm {
     fn unread(&self, cx: &Cx) {
         cx.module("esm", |cx| {
             cx.module("pooler", |cx| {
-                encoder::unread_dense(cx, "dense", self.config.hidden)
+                encoder::unread_dense(cx, "dense", self.config.hidden);
             });
         });
     }

@@ -290,24 +290,21 @@ pub(super) fn derive(document: &Document, arch: &str, sizes: &mut BTreeMap<Strin
             sizes.insert("rope".into(), u64::from(rope));
             heads_of_mamba(document, sizes);
         }
-        "falcon_h1" => heads_of_mamba(document, sizes),
+        "falcon_h1" | "bamba" => heads_of_mamba(document, sizes),
         // Its experts have the width that other families' dense layers have.
         "minimax_m2" => {
             if let Some(ffn) = get(sizes, "ffn") {
                 sizes.insert("moe_ffn".into(), ffn);
             }
         }
-        "bamba" => heads_of_mamba(document, sizes),
         "wav2vec2" | "hubert" | "unispeech_sat" | "wavlm" => sound(document, arch, sizes),
         "pegasus" | "m2m_100" | "blenderbot" => {
             if let Some(Document::Text(activation)) = document.get("activation_function") {
                 sizes.insert("relu".into(), u64::from(activation == "relu"));
             }
         }
-        "ernie" => {
-            if document.get("use_task_id") != Some(&Document::Bool(true)) {
-                sizes.insert("task_types".into(), 0);
-            }
+        "ernie" if document.get("use_task_id") != Some(&Document::Bool(true)) => {
+            sizes.insert("task_types".into(), 0);
         }
         "swin" => {
             if let Some(embed) = sizes.remove("hidden") {
