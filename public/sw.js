@@ -28,12 +28,13 @@ self.addEventListener("fetch", (event) => {
   if (event.request.method !== "GET") return;
   const answer = async () => {
     const wanted = event.request.mode === "navigate" ? "./" : event.request.url;
-    const cache = await kept;
-    const found = await cache.match(wanted, { ignoreSearch: true });
+    // A store that cannot be read is no reason to show nothing.
+    const cache = await kept.catch(() => null);
+    const found = await cache?.match(wanted, { ignoreSearch: true }).catch(() => null);
     if (found) return found;
     const fresh = await fetch(event.request);
     // A recorded graph is cached on its first request.
-    if (fresh.ok && new URL(event.request.url).pathname.includes("/graphs/")) await cache.put(event.request.url, fresh.clone());
+    if (cache && fresh.ok && new URL(event.request.url).pathname.includes("/graphs/")) await cache.put(event.request.url, fresh.clone());
     return fresh;
   };
   event.respondWith(answer());

@@ -72,7 +72,12 @@ export class Visit {
   }
 
   async open(address = this.site.url) {
-    await this.page.goto(address, { waitUntil: "load" });
+    const go = () => this.page.goto(address, { waitUntil: "load" });
+    await go().catch((error) => {
+      // Firefox may stop the service worker at the moment of a navigation; a person loads again.
+      if (!String(error).includes("NS_ERROR_INTERCEPTION_FAILED")) throw error;
+      return go();
+    });
     await this.started();
   }
 
