@@ -25,6 +25,7 @@ pub(super) const FILE: &str = "deepspeed.json";
 pub(super) const LAYOUTS: Layouts = Layouts {
     strategies: &[
         Parallelism::Ddp,
+        Parallelism::Zero0,
         Parallelism::Zero1,
         Parallelism::Zero2,
         Parallelism::Zero3,

@@ -57,7 +57,7 @@ pub fn read(document: &Document, run: &Scenario) -> Imported {
 /// ZeRO's stage.
 pub(super) fn zero(reader: &mut KeyReader, path: &str) {
     let strategy = match reader.value(path) {
-        Some(Document::Int(0)) => "ddp",
+        Some(Document::Int(0)) => "zero0",
         Some(Document::Int(1)) => "zero1",
         Some(Document::Int(2)) => "zero2",
         Some(Document::Int(3)) => "zero3",
