@@ -110,7 +110,7 @@ fn llama_factory() {
         (
             "model_name_or_path: Qwen/Qwen2.5-7B\nstage: sft\nfinetuning_type: full\ndeepspeed: ds_z0_config.json\n\
           cutoff_len: 2048\nper_device_train_batch_size: 4\ngradient_accumulation_steps: 8\nbf16: true",
-            "model=qwen2.5-7b mb=4 accum=8 seq=2048 precision=amp-bf16 lora=off par=ddp",
+            "model=qwen2.5-7b mb=4 accum=8 seq=2048 precision=amp-bf16 lora=off par=zero0",
         ),
         (
             "model_name_or_path: meta-llama/Meta-Llama-3-8B-Instruct\nstage: sft\nfinetuning_type: lora\nlora_rank: 8\n\

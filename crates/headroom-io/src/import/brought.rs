@@ -3,22 +3,21 @@
 use std::collections::BTreeSet;
 
 use headroom_base::document::{Document, json, toml, yaml};
-use headroom_catalog::{self as catalog, ModelCategory};
-use headroom_core::estimate;
+use headroom_catalog as catalog;
 use headroom_reader::draft::{self, Drafted};
-use headroom_reader::fact::Fact;
 use headroom_reader::facts::{Ask, Facts};
 use headroom_reader::keys::Keys;
 use headroom_reader::reading::{self, Launched};
-use headroom_reader::words::{Trained, Wanted};
+use headroom_reader::words::Wanted;
 use headroom_reader::{asks, names, sentence};
-use headroom_scenario::resolve::{Origin, resolve};
+use headroom_scenario::resolve::Origin;
 use headroom_scenario::settings::{self, SettingId, Value};
-use headroom_scenario::{Case, Draft, Problem, Scenario, presets, share};
-use headroom_scripts::shell::{Count, Launch};
+use headroom_scenario::{Draft, Problem, Scenario, presets, share};
 use headroom_scripts::{Beside, File};
 
+use super::flags::equivalent;
 use super::own::{self, Own};
+use super::places::{adapt_every_layer, attention_projections, every_linear, head_alone};
 use super::usual;
 use super::{
     Imported, KeyEffect, allocator, config, effect_of_key, known, plain, plugin_script, recorded,
@@ -207,74 +206,6 @@ fn settings_of(variables: &[(String, String)], draft: &mut Draft) {
             draft.set_value(setting, value.clone(), origin.clone());
         }
     }
-}
-
-/// A command's flags as the configuration that says the same: what the program's own name and launcher say stands in it.
-fn equivalent(launch: &Launch, mut flags: Document) -> Document {
-    let program = launch.program.text.as_str();
-    let first = launch
-        .arguments
-        .first()
-        .map_or("", |word| word.text.as_str());
-    let has = |flags: &Document, key: &str| flags.get(key).is_some();
-    let set =
-        |flags: &mut Document, path: &str, value: Document| *flags.at(path.split('.')) = value;
-    let gpus = match launch.gpus {
-        Count::Known(count) => Some(count),
-        Count::Unknown(_) => None,
-    };
-    if program.contains("verl") || flags.get("actor_rollout_ref").is_some() {
-        // The name of its configuration tells which engine trains the policy.
-        let engine = launch
-            .arguments
-            .iter()
-            .any(|word| word.text.contains("megatron_trainer"));
-        if engine {
-            set(
-                &mut flags,
-                "actor_rollout_ref.actor.strategy",
-                "megatron".into(),
-            );
-        }
-        if let Some(gpus) = gpus.filter(|gpus| *gpus > 1) {
-            let nodes = launch.nodes.unwrap_or(1).max(1);
-            set(&mut flags, "trainer.n_gpus_per_node", (gpus / nodes).into());
-            set(&mut flags, "trainer.nnodes", nodes.into());
-        }
-        return flags;
-    }
-    let of_swift =
-        program == "swift" || program.contains("swift/cli/") || program.starts_with("swift.cli");
-    if of_swift && !has(&flags, "tuner_type") && !has(&flags, "train_type") {
-        set(&mut flags, "tuner_type", "lora".into());
-    }
-    if program == "megatron" {
-        set(&mut flags, "trainer", "megatron".into());
-    }
-    let name = if matches!(program, "trl" | "swift" | "megatron") {
-        first
-    } else {
-        program
-    };
-    let name = name
-        .rsplit('/')
-        .next()
-        .unwrap_or(name)
-        .trim_end_matches(".py");
-    let task = match name {
-        "reward" | "reward_modeling" => Some("rm"),
-        "dpo" | "grpo" | "kto" | "rloo" | "orpo" | "cpo" | "gkd" => Some(name),
-        _ => None,
-    };
-    if let Some(task) = task {
-        set(&mut flags, "rl", task.into());
-    }
-    for (key, count) in [("num_processes", gpus), ("num_machines", launch.nodes)] {
-        if let Some(count) = count.filter(|count| *count > 1) {
-            set(&mut flags, key, count.into());
-        }
-    }
-    flags
 }
 
 /// A file that needs no program's reader: a scenario, a recorded model, a model's configuration.
@@ -474,149 +405,5 @@ const fn wanted(wanted: Wanted) -> &'static str {
         }
         Wanted::Cards => "for the number of GPUs: `headroom plan --goal cards` with the same words",
         Wanted::Cheapest => "for the cheapest GPU: `headroom gpus` with the same words",
-    }
-}
-
-/// `all-linear`: the model's own names for its linear layers.
-fn every_linear(facts: &Facts, draft: &mut Draft) {
-    let all = facts.targets.value().is_some_and(|targets| {
-        targets
-            .iter()
-            .any(|name| matches!(name.as_str(), "all-linear" | "all"))
-    });
-    if let Some(setting) = settings::find(TARGETS).filter(|_| all) {
-        set_every_layer(setting, draft, &resolve(draft).scenario);
-        frozen_tower(facts, draft);
-    }
-}
-
-/// Where a trainer keeps what sees the images frozen, its every linear layer is one of the language model (LLaMA-Factory's
-/// `freeze_vision_tower` and ms-swift's `freeze_vit`, both on by default).
-fn frozen_tower(facts: &Facts, draft: &mut Draft) {
-    const PARTS: &[&str] = &["visual", "vision", "projector", "connector", "mlp1"];
-    let freezes = matches!(facts.trainer.value(), Some(&("llamafactory" | "ms-swift")));
-    let Some(setting) = settings::find("training.lora.exclude").filter(|_| freezes) else {
-        return;
-    };
-    let mut scenario = resolve(draft).scenario;
-    let sees = Case::of(&scenario)
-        .model
-        .is_some_and(|model| model.category == ModelCategory::VisionLanguage);
-    let mut has = |part: &&&str| {
-        let Some(lora) = &mut scenario.training.lora else {
-            return false;
-        };
-        lora.exclude = vec![(**part).to_string()];
-        estimate::unmatched(&Case::of(&scenario)).is_ok_and(|missing| missing.is_empty())
-    };
-    let parts: Vec<&str> = PARTS
-        .iter()
-        .filter(|_| sees)
-        .filter(&mut has)
-        .copied()
-        .collect();
-    if !parts.is_empty() {
-        let origin = Origin::Assumed("what sees the images is frozen".into());
-        draft.read(setting, &parts.join(","), origin);
-    }
-}
-
-/// A linear probe: the last layer by any of its usual names; whether the network has one.
-fn head_alone(facts: &Facts, draft: &mut Draft) -> bool {
-    const HEADS: &[&str] = &[
-        "classifier",
-        "fc",
-        "head",
-        "heads",
-        "score",
-        "cls",
-        "lm_head",
-    ];
-    let Fact::Known {
-        value: Trained::Part(part),
-        ..
-    } = &facts.trained
-    else {
-        return false;
-    };
-    let layers = estimate::linear_layers(&Case::of(&resolve(draft).scenario)).unwrap_or_default();
-    let head = HEADS
-        .iter()
-        .find(|head| layers.iter().any(|layer| layer == *head));
-    let setting = settings::find("training.train_only");
-    let (true, Some(head), Some(setting)) = (part == "head", head, setting) else {
-        return false;
-    };
-    draft.read(setting, head, Origin::Assumed("a linear probe".into()));
-    true
-}
-
-/// Adapters of which nothing says where they go, on a network that has none of the layers that they are on by default: its
-/// attention's projections, as diffusers' and PEFT's scripts adapt.
-fn attention_projections(draft: &mut Draft) {
-    const PROJECTIONS: &[&str] = &["to_q", "to_k", "to_v", "to_out.0", "query", "key", "value"];
-    let Some(setting) = settings::find(TARGETS).filter(|one| draft.get(one).is_none()) else {
-        return;
-    };
-    let scenario = resolve(draft).scenario;
-    let Some(lora) = &scenario.training.lora else {
-        return;
-    };
-    let layers = estimate::linear_layers(&Case::of(&scenario)).unwrap_or_default();
-    let has = |name: &str| {
-        let last = name.rsplit('.').next().unwrap_or(name);
-        layers.iter().any(|layer| layer == name || layer == last)
-    };
-    if lora.targets.iter().any(|name| has(name)) {
-        return;
-    }
-    let found: Vec<&str> = PROJECTIONS
-        .iter()
-        .copied()
-        .filter(|name| has(name))
-        .collect();
-    if !found.is_empty() {
-        let origin = Origin::Assumed("its attention's projections".into());
-        draft.read(setting, &found.join(","), origin);
-    }
-}
-
-const TARGETS: &str = "training.lora.targets";
-const EVERY_LAYER: &str = "every linear layer";
-
-fn set_every_layer(setting: SettingId, draft: &mut Draft, scenario: &Scenario) {
-    let layers = estimate::linear_layers(&Case::of(scenario)).unwrap_or_default();
-    if !layers.is_empty() {
-        let origin = Origin::Assumed(EVERY_LAYER.into());
-        draft.read(setting, &layers.join(","), origin);
-    }
-}
-
-/// Puts adapters of which nobody said where they go on every linear layer of the model: no one list of names fits all models.
-pub fn adapt_every_layer(draft: &mut Draft) {
-    let said = settings::find("training.lora").and_then(|setting| draft.get(setting));
-    let adapted_here = said.is_some_and(|(_, origin)| {
-        matches!(
-            origin,
-            Origin::User | Origin::File { .. } | Origin::Assumed(_)
-        )
-    });
-    // A link without names means its format's.
-    let is_open = draft.format().is_none() || adapted_here;
-    let Some(setting) = settings::find(TARGETS).filter(|_| is_open) else {
-        return;
-    };
-    let ours = Origin::Assumed(EVERY_LAYER.into());
-    if draft
-        .get(setting)
-        .is_some_and(|(_, origin)| *origin == ours)
-    {
-        // Another model has other layers, and a run without adapters none.
-        draft.forget(setting);
-    }
-    let resolved = resolve(draft);
-    let open = matches!(resolved.origins.get(setting), Some(Origin::Format(_)));
-    if open && resolved.scenario.training.lora.is_some() {
-        set_every_layer(setting, draft, &resolved.scenario);
     }
 }

@@ -5,10 +5,12 @@ pub mod config;
 pub mod deepspeed;
 mod effect;
 mod environment;
+mod flags;
 pub mod lightning;
 pub mod litgpt;
 mod own;
 mod pattern;
+mod places;
 mod plain;
 pub mod recorded;
 pub mod snapshot;
@@ -21,9 +23,10 @@ pub mod unsloth;
 mod usual;
 pub mod verl;
 
-pub use brought::{Brought, adapt_every_layer, answer, files, words};
+pub use brought::{Brought, answer, files, words};
 pub use effect::{KeyEffect, effect_of_key};
 pub use environment::allocator;
+pub use places::adapt_every_layer;
 
 use std::sync::OnceLock;
 
