@@ -21,9 +21,12 @@ export const allocated = (yaml) => JSON.parse(headroom(["estimate", "-", "--json
 /** Opens a folded panel. */
 export const unfold = (visit, panel) => visit.page.$eval(`[data-testid="${panel}"] details, details[data-testid="${panel}"]`, (it) => (it.open = true));
 export const press = async (visit, selector) => {
-  await visit.page.waitForSelector(selector);
-  // In one go: a part that is still filling is drawn anew again and again.
-  await visit.page.evaluate((it) => document.querySelector(it).click(), selector);
+  // Found and clicked in one step in the page: a part that is still filling may be drawn anew between two.
+  await visit.page.waitForFunction((it) => {
+    const found = document.querySelector(it);
+    found?.click();
+    return found !== null;
+  }, {}, selector);
 };
 
 /** A small generator, so that a failure can be run again. */
