@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { until } from "./browser.mjs";
-import { accessible, allocated, headroom, press, test, unfold } from "./test.mjs";
+import { becomes, until } from "./browser.mjs";
+import { accessible, allocated, headroom, test, unfold } from "./test.mjs";
 
-const text = (visit, selector) => visit.page.$eval(selector, (it) => it.innerText);
-const value = (visit, path) => visit.page.$eval(`[name="${path}"]`, (it) => (it.type === "checkbox" ? (it.checked ? "on" : "off") : it.value));
+const text = (visit, selector) => visit.at(selector, (it) => it.innerText);
+const value = (visit, path) => visit.at(`[name="${path}"]`, (it) => (it.type === "checkbox" ? (it.checked ? "on" : "off") : it.value));
 const rest = (ms) => new Promise((done) => setTimeout(done, ms));
 
 test("nonsense in a link is said, and the rest of the link holds", async ({ visit }) => {
@@ -35,7 +35,7 @@ test("a link of each version opens as it was meant", async ({ visit }) => {
       await until(`${path} to be ${expected} of ${link}`, async () => Number(await value(visit, path)) === Number(expected) || (await value(visit, path)) === expected);
     }
   }
-  assert.equal(await visit.page.$eval("#crashed", (it) => it.hidden), true);
+  assert.equal(await visit.at("#crashed", (it) => it.hidden), true);
   assert.deepEqual(visit.heard, []);
 });
 
@@ -108,7 +108,7 @@ test("everything can be reached and worked by keyboard alone", async ({ visit })
   await page.evaluate(() => document.activeElement.blur());
   await keyboard.press("/");
   assert.equal(await page.evaluate(() => document.activeElement.id), "find-setting");
-  await page.focus('[name="model.id"]');
+  await visit.focus('[name="model.id"]');
   await keyboard.type("bert base uncased");
   await keyboard.press("Enter");
   await visit.address("model=bert-base-uncased");
@@ -120,20 +120,20 @@ test("everything can be reached and worked by keyboard alone", async ({ visit })
   await keyboard.up("Control");
   await until("the model before", async () => !(await page.evaluate(() => location.hash)).includes("bert"));
   // Switches, choices, columns and menus.
-  await page.focus('[name="training.lora"]');
+  await visit.focus('[name="training.lora"]');
   await keyboard.press("Space");
   await visit.address("lora=on");
   await page.waitForSelector('[data-testid="cards"] [aria-busy=false] [data-sort="1"]');
-  await page.focus('[data-testid="cards"] [data-sort="1"]');
+  await visit.focus('[data-testid="cards"] [data-sort="1"]');
   await keyboard.press("Enter");
   await page.waitForSelector('[data-testid="cards"] th[aria-sort="ascending"]');
   await until("the column's head to keep the keyboard", () => page.evaluate(() => document.activeElement.dataset.sort === "1"));
-  const cards = () => page.$$eval('[data-testid="cards"] tbody [data-head="Needs"]', (all) => all.map((it) => it.innerText));
+  const cards = () => visit.all('[data-testid="cards"] tbody [data-head="Needs"]', (all) => all.map((it) => it.innerText));
   const up = await cards();
   await keyboard.press("Enter");
   await page.waitForSelector('[data-testid="cards"] th[aria-sort="descending"]');
-  assert.deepEqual(await cards(), up.reverse());
-  await page.focus('[data-testid="share"] summary');
+  await becomes("the column in the other order", cards, up.reverse());
+  await visit.focus('[data-testid="share"] summary');
   await keyboard.press("Enter");
   await page.waitForSelector('[data-testid="share"][open]');
   await keyboard.press("Escape");
@@ -151,7 +151,7 @@ test("what is shared says when and with what it was made, and opens again", asyn
   const today = new Date().toISOString().slice(0, 10);
   const files = [];
   for (const kind of ["yaml", "sh", "svg"]) {
-    await page.click('[data-testid="share"] summary');
+    await visit.press('[data-testid="share"] summary');
     const { name, text } = await visit.download(`[data-share="${kind}"]`);
     assert.ok(name.endsWith(`.${kind}`) && text.includes(today) && text.includes("mb=3") && text.includes("data 1"), text);
     files.push(name);
@@ -159,7 +159,7 @@ test("what is shared says when and with what it was made, and opens again", asyn
   assert.equal(allocated(readFileSync(join(visit.downloads, files[0]), "utf8")), bytes);
   for (const name of files) {
     await visit.set("data.micro_batch", "5");
-    await (await page.$('[data-testid="open-file"]')).uploadFile(join(visit.downloads, name));
+    await visit.upload(join(visit.downloads, name));
     await until(`the run of ${name}`, async () => (await visit.bytes()) === bytes);
   }
   assert.deepEqual(await visit.violations(), []);
@@ -171,7 +171,7 @@ test("a layer shows its tensors, their shapes and what keeps them", async ({ vis
   await unfold(visit, "modules");
   const rows = '[data-testid="inside"] tbody tr';
   await visit.page.waitForSelector(rows);
-  await visit.page.select("#inside", "transformer.h.*.attn.c_attn");
+  await visit.select("#inside", "transformer.h.*.attn.c_attn");
   await visit.page.waitForFunction(
     (rows) => [...document.querySelectorAll(rows)].some((it) => /8192 × 2304\s+bfloat16\s+backward of flash_attention\s+12/.test(it.innerText)),
     {},
@@ -188,11 +188,11 @@ test(
       return Number(/\/Count (\d+)/.exec(pdf)[1]);
     };
     assert.equal(await pages(), 1);
-    const printed = await visit.page.$eval(".printed", (it) => it.textContent);
+    const printed = await visit.at(".printed", (it) => it.textContent);
     assert.match(printed, /Not modelled/);
     assert.match(printed, /torchrun/);
     assert.match(printed, /#v=1/);
-    await visit.page.select("#preset", "dreams");
+    await visit.select("#preset", "dreams");
     await visit.page.waitForSelector('[data-testid="guide"]:not([hidden])');
     assert.equal(await pages(), 1);
   },
@@ -227,7 +227,7 @@ test("at 320 pixels, and at twice the size, nothing scrolls sideways and nothing
     // The answer stays in sight while the questions scroll.
     if (width <= 800) {
       await page.evaluate(() => scrollTo(0, 300));
-      assert.ok(await page.$eval(".verdict-bar", (it) => it.getBoundingClientRect().bottom <= innerHeight + 1));
+      assert.ok(await visit.at(".verdict-bar", (it) => it.getBoundingClientRect().bottom <= innerHeight + 1));
     }
   }
 });
@@ -235,10 +235,10 @@ test("at 320 pixels, and at twice the size, nothing scrolls sideways and nothing
 test("axe finds nothing to mend in panels that are full", async ({ visit }) => {
   const { page } = visit;
   await visit.open(`${visit.site.url}#v=1&dims=layers=2,hidden=128,heads=2&seq=64&mb=4&vs&v=1`);
-  await page.$$eval("[data-testid=keep]", (all) => all.forEach((it) => it.click()));
+  await visit.all("[data-testid=keep]", (all) => all.forEach((it) => it.click()));
   await page.evaluate(() => document.querySelectorAll("details").forEach((it) => (it.open = true)));
-  await press(visit, '[data-example="1"]');
-  await page.type("#doctor", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.64 GiB of which 1.00 GiB is free.");
+  await visit.press('[data-example="1"]');
+  await visit.type("#doctor", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.64 GiB of which 1.00 GiB is free.");
   for (const panel of ["moves", "planner", "reach", "cards"]) {
     await page.waitForSelector(`[data-testid="${panel}"] [aria-busy=false] tbody tr`);
   }

@@ -1,11 +1,11 @@
 // What the page answers: the command line's numbers, whatever is linked, typed or broken.
 import assert from "node:assert/strict";
-import { until } from "./browser.mjs";
+import { becomes, until } from "./browser.mjs";
 import { allocated, dice, headroom, test } from "./test.mjs";
 
 test("the page answers, and says the command line's number for the same scenario", async ({ visit }) => {
   await visit.open();
-  assert.match(await visit.page.$eval("#verdict", (it) => it.innerText), /\d/);
+  assert.match(await visit.at("#verdict", (it) => it.innerText), /\d/);
   const check = async (text) => {
     const link = await visit.address(text);
     assert.equal(await visit.bytes(), allocated(headroom(["open", link])), link);
@@ -30,13 +30,13 @@ test("a link gives the same screen, in the same visit and in another's", async (
   const screen = await visit.screen();
 
   await visit.reload();
-  assert.deepEqual(await visit.screen(), screen);
+  await becomes("the same screen", () => visit.screen(), screen);
 
   // Nothing but the link is shared: its storage is cleared.
   await visit.page.evaluate(() => localStorage.clear());
   visit.page = await visit.newPage();
   await visit.open(link);
-  assert.deepEqual(await visit.screen(), screen);
+  await becomes("the same screen", () => visit.screen(), screen);
 });
 
 test("numbers on the screen are the command line's, for fifty scenarios", async ({ visit }) => {
@@ -103,10 +103,10 @@ test(
       slowest = Math.max(slowest, await visit.page.evaluate(open, links.slice(at, at + 250)));
     }
     console.log(`     the slowest of 2000 damaged links took ${slowest.toFixed(0)} ms`);
-    assert.equal(await visit.page.$eval("#crashed", (it) => it.hidden), true);
+    assert.equal(await visit.at("#crashed", (it) => it.hidden), true);
     assert.deepEqual(visit.heard, []);
     await visit.page.evaluate(() => (location.hash = "v=1&mb=3"));
-    await until("a sound link to open", async () => (await visit.page.$eval('[name="data.micro_batch"]', (it) => it.value)) === "3");
+    await until("a sound link to open", async () => (await visit.at('[name="data.micro_batch"]', (it) => it.value)) === "3");
   },
   "chrome",
   400_000,
@@ -114,7 +114,7 @@ test(
 
 test("a trap leaves no verdict on the screen", async ({ visit }) => {
   await visit.open(`${visit.site.url}#v=1`);
-  const seen = (id) => visit.page.$eval(id, (it) => getComputedStyle(it).visibility === "visible" && !it.hidden);
+  const seen = (id) => visit.at(id, (it) => getComputedStyle(it).visibility === "visible" && !it.hidden);
   assert.deepEqual([await seen("#verdict"), await seen("#crashed")], [true, false]);
   // What a browser says when the module ends, whatever ended it.
   await visit.page.evaluate(() => {

@@ -1,6 +1,8 @@
 // One visit to the page in a real browser, in the words of a person: open, set, read, download.
+import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import puppeteer from "puppeteer-core";
 
 const CHROME_FLAGS = [
@@ -36,6 +38,12 @@ export async function until(what, ask, limit = LONGEST_WAIT) {
     if (Date.now() > end) throw new Error(`waited ${limit / 1000} s for ${what}`);
     await new Promise((again) => setTimeout(again, 50));
   }
+}
+
+/** Gives what `ask` gives once that is as expected; what it is instead where it does not come to that. */
+export async function becomes(what, ask, expected) {
+  let last;
+  await until(what, async () => isDeepStrictEqual((last = await ask()), expected)).catch(() => assert.deepEqual(last, expected, what));
 }
 
 export class Visit {
@@ -102,8 +110,60 @@ export class Visit {
     });
   }
 
+  /** Waits for elements, and does something with all of them in the same step: a part that is still filling is drawn anew
+   * again and again, and what one step found is gone in the next. `act` runs in the page, with these further arguments. */
+  async all(selector, act, ...given) {
+    const found = `[...document.querySelectorAll(${JSON.stringify(selector)})]`;
+    const done = `((all) => all.length > 0 && { told: (${act})(all, ...${JSON.stringify(given)}) })(${found})`;
+    const handle = await this.page.waitForFunction(done);
+    return (await handle.jsonValue()).told;
+  }
+
+  /** The same with the first of them. */
+  at(selector, act, ...given) {
+    return this.all(selector, `(all, ...given) => (${act})(all[0], ...given)`, ...given);
+  }
+
+  /** Presses the control, the one with these words if there are several. */
+  async press(selector, words) {
+    const find = `((words) => [...document.querySelectorAll(${JSON.stringify(selector)})].find((it) => words === undefined || it.textContent.trim() === words))`;
+    await this.page.waitForFunction(`((it) => it && (it.click(), true))(${find}(${JSON.stringify(words)}))`);
+  }
+
+  /** Brings the keyboard to a field, with what it holds selected. */
+  focus(selector) {
+    return this.at(selector, (it) => {
+      it.focus();
+      it.select?.();
+    });
+  }
+
+  /** Types into a field in place of what it holds. */
+  async type(selector, text) {
+    await this.focus(selector);
+    await this.page.keyboard.type(text);
+  }
+
+  /** Chooses an entry of a list, once the list has it. */
+  async select(selector, value) {
+    await this.page.waitForSelector(`${selector} option[value="${value}"]`);
+    await this.at(
+      selector,
+      (it, value) => {
+        it.value = value;
+        for (const kind of ["input", "change"]) it.dispatchEvent(new Event(kind, { bubbles: true }));
+      },
+      value,
+    );
+  }
+
+  /** Opens a file by the page's own field for files. */
+  async upload(path) {
+    await (await this.page.waitForSelector('[data-testid="open-file"]')).uploadFile(path);
+  }
+
   bytes() {
-    return this.page.$eval('[data-testid="allocated-bytes"]', (it) => Number(it.dataset.bytes));
+    return this.at('[data-testid="allocated-bytes"][data-bytes]', (it) => Number(it.dataset.bytes));
   }
 
   /** Fills in one field as a person does, and waits for the answer to follow. */
@@ -111,13 +171,12 @@ export class Visit {
     const { page } = this;
     const field = `[name="${path}"]`;
     const before = await this.bytes();
-    const kind = await page.$eval(field, (it) => it.tagName);
+    const kind = await this.at(field, (it) => it.tagName);
     if (kind === "SELECT") {
-      await page.select(field, value);
+      await this.select(field, value);
     } else {
       // Not a click: a notice that arrives meanwhile moves what it was aimed at.
-      await page.$eval(field, (it) => (it.focus(), it.select()));
-      await page.keyboard.type(value);
+      await this.type(field, value);
       await page.keyboard.press("Tab");
     }
     await until(`another answer after ${path} became ${value}`, async () => (await this.bytes()) !== before);
@@ -161,7 +220,7 @@ export class Visit {
   async download(selector) {
     const before = new Set(readdirSync(this.downloads));
     await this.still(selector);
-    await this.page.click(selector);
+    await this.press(selector);
     const name = await until("a downloaded file", () =>
       readdirSync(this.downloads).find((it) => !before.has(it) && !/\.(part|crdownload|tmp)$/.test(it) && !it.startsWith(".")),
     );

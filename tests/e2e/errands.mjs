@@ -20,7 +20,7 @@ async function lora(visit, hands) {
     return rows.length > 0 && rows.every((row) => /TRL/.test(row.innerText));
   });
   await person.press("Apply fastest", "button");
-  await until("a run that fits", async () => /fits/.test(await visit.page.$eval("#verdict", (verdict) => verdict.innerText)));
+  await until("a run that fits", async () => /fits/.test(await visit.at("#verdict", (verdict) => verdict.innerText)));
   await person.press("Copy command", "button");
   assert.ok(person.actions <= 4, `${person.actions} actions`);
   const command = await person.clipboard();
@@ -60,19 +60,19 @@ test("errand c: the smallest GPU for full fine-tuning, with where to rent it and
   await person.fill("Say it", "full fine-tuning of Qwen2.5-7B");
   await visit.address("qwen2.5-7b");
   await person.press("Which GPUs", "summary");
-  await visit.page.waitForSelector('[data-testid="cards"] [aria-busy=false] tbody tr');
+  const cards = '[data-testid="cards"] [aria-busy=false] tbody tr';
+  const rows = await visit.all(cards, (all) => all.map((row) => row.innerText));
   assert.ok(person.actions <= 2);
-  const rows = await visit.page.$$eval('[data-testid="cards"] tbody tr', (all) => all.map((row) => row.innerText));
   assert.ok(rows.length <= 10 && /\d+ GB/.test(rows[0]), rows[0]);
-  const table = await visit.page.$eval('[data-testid="cards"]', (panel) => panel.innerText);
+  const table = await visit.at(cards, (row) => row.closest('[data-testid="cards"]').innerText);
   assert.doesNotMatch(table, /expected|`/);
   assert.match(table, /AWS|Google|Azure/);
   await person.fill("Your price for a GPU hour", "2,50");
   await person.reads(/per step/);
   // What is asked is full fine-tuning: what trains otherwise is named as that.
   await visit.page.waitForSelector('[data-testid="planner"] [aria-busy=false]');
-  assert.match(await visit.page.$eval('[data-testid="planner"] header', (it) => it.innerText), /if more may change/);
-  const plans = await visit.page.$$eval('[data-testid="planner"] > .advice tbody tr', (all) => all.map((it) => it.innerText));
+  assert.match(await visit.at('[data-testid="planner"] header', (it) => it.innerText), /if more may change/);
+  const plans = await visit.all('[data-testid="planner"] > .advice tbody tr', (all) => all.map((it) => it.innerText));
   for (const row of plans.filter((row) => /LoRA/.test(row))) assert.match(row, /changes training/);
 });
 
@@ -90,8 +90,7 @@ test("errand d: several GPUs that share a large model", async ({ visit }) => {
   await visit.address("par=fsdp2");
   const bytes = await visit.bytes();
   await person.press("FSDP 2", "button");
-  await visit.page.waitForSelector('[name="chip.parallel.strategy"]');
-  await visit.page.select('[name="chip.parallel.strategy"]', "ddp");
+  await visit.select('[name="chip.parallel.strategy"]', "ddp");
   await until("DDP to need more than FSDP", async () => (await visit.bytes()) > bytes * 4);
 });
 

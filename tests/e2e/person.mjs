@@ -24,16 +24,47 @@ const IN_PAGE = () => {
     const exact = all.find((element) => name(element).toLowerCase() === lower);
     return exact ?? all.find((element) => name(element).toLowerCase().startsWith(lower)) ?? null;
   };
-  window.person = { shows, text, name, controls, find };
+  // While somebody aims at a control, nothing but that control is met.
+  let aimed = null;
+  const control = () => find(...aimed.wanted);
+  const guard = (event) => {
+    if (!aimed) return;
+    const it = control();
+    const met = it && (it.contains(event.target) || it.labels?.[0]?.contains(event.target));
+    if (!met) {
+      event.stopImmediatePropagation();
+      event.preventDefault();
+      aimed.missed = true;
+    } else if (event.type === "click") {
+      aimed.met = true;
+    }
+  };
+  for (const type of ["pointerdown", "mousedown", "touchstart", "click"]) window.addEventListener(type, guard, { capture: true, passive: false });
+  /** The middle of a control that has kept its place for a while and that nothing covers. */
+  const aim = async (...wanted) => {
+    aimed = null;
+    const it = find(...wanted);
+    if (!it) return null;
+    it.scrollIntoView({ block: "center" });
+    const middle = () => {
+      const box = it.getClientRects()[0];
+      return box && [box.left + box.width / 2, box.top + box.height / 2];
+    };
+    const before = String(middle());
+    await new Promise((later) => setTimeout(later, 250));
+    if (!it.isConnected || String(middle()) !== before) return null;
+    aimed = { wanted };
+    return middle();
+  };
+  /** Whether the hand met it. A tap's click comes a moment after the tap. */
+  const met = async () => {
+    for (let frames = 0; frames < 60 && !aimed.met && !aimed.missed; frames += 1) await new Promise((next) => requestAnimationFrame(next));
+    const done = Boolean(aimed.met && !aimed.missed);
+    aimed = null;
+    return done;
+  };
+  window.person = { shows, text, name, controls, find, aim, met };
 };
-
-/** Whether an element has kept its place for a while, so that a hand on its way to it meets it. */
-async function resting(element) {
-  element.scrollIntoView({ block: "center" });
-  const top = element.getBoundingClientRect().top;
-  await new Promise((later) => setTimeout(later, 250));
-  return element.getBoundingClientRect().top === top;
-}
 
 export class Person {
   actions = 0;
@@ -59,49 +90,56 @@ export class Person {
     return person;
   }
 
-  handle(name, kind) {
-    return until(`a control named ${name}`, async () => {
-      const handle = await this.page.evaluateHandle((name, kind) => window.person.find(name, kind), name, kind);
-      return handle.asElement();
-    }, 30_000);
+  /** Waits until the control is there, and does something with it in the same step: a part that fills is drawn anew. */
+  async at(name, kind, act, ...given) {
+    const find = `window.person.find(${JSON.stringify(name)}, ${JSON.stringify(kind)})`;
+    const done = `((it) => it && { told: (${act})(it, ...${JSON.stringify(given)}) })(${find})`;
+    return (await this.page.waitForFunction(done, { timeout: 30_000 })).jsonValue().then(({ told }) => told);
   }
 
-  /** Brings the keyboard there, or the pointer. */
-  async reach(name, kind) {
-    const handle = await this.handle(name, kind);
-    if (this.hands !== "keyboard") {
-      await until(`${name} to stay in its place`, () => handle.evaluate(resting), 30_000);
-      return handle;
-    }
+  /** Tab, until the keyboard is there. */
+  async walk(name, kind) {
     for (let tabs = 0; tabs < 500; tabs += 1) {
-      const there = await this.page.evaluate((name, kind) => window.person.find(name, kind) === document.activeElement, name, kind);
-      if (there) return this.handle(name, kind);
+      if (await this.page.evaluate((name, kind) => window.person.find(name, kind) === document.activeElement, name, kind)) return;
       await this.page.keyboard.press("Tab");
     }
     throw new Error(`Tab does not reach ${name}`);
   }
 
+  /** Does something that must meet the control, again until it has: what is drawn anew on the way is missed, as by a hand. */
+  async meet(name, kind, gesture) {
+    await until(
+      `${name} to be met`,
+      async () => {
+        const place = await this.page.evaluate((name, kind) => window.person.aim(name, kind), name, kind);
+        if (!place) return false;
+        await gesture(place);
+        return this.page.evaluate(() => window.person.met());
+      },
+      30_000,
+    );
+  }
+
   /** Presses a button, a summary or a box. */
   async press(name, kind) {
     this.actions += 1;
-    const handle = await this.reach(name, kind);
-    if (this.hands === "keyboard") {
-      const box = await handle.evaluate((element) => element.type === "checkbox");
-      await this.page.keyboard.press(box ? "Space" : "Enter");
-    } else if (this.hands === "touch") {
-      await handle.tap();
-    } else {
-      await handle.click();
+    const { hands, page } = this;
+    if (hands !== "keyboard") {
+      await this.meet(name, kind, ([x, y]) => (hands === "touch" ? page.touchscreen.tap(x, y) : page.mouse.click(x, y)));
+      return;
     }
+    await this.at(name, kind, () => {});
+    await this.walk(name, kind);
+    const box = await this.at(name, kind, (element) => element.type === "checkbox");
+    await page.keyboard.press(box ? "Space" : "Enter");
   }
 
   /** Types into a field, over what it holds, and confirms. */
   async fill(name, text) {
     this.actions += 1;
-    const handle = await this.reach(name, "input:not([type=checkbox]), textarea");
-    if (this.hands === "touch") await handle.tap();
-    else if (this.hands === "mouse") await handle.click();
-    await handle.evaluate((element) => (element.focus(), element.select()));
+    const kind = "input:not([type=checkbox]), textarea";
+    if (this.hands === "keyboard") await this.walk(name, kind);
+    await this.at(name, kind, (element) => (element.focus(), element.select()));
     await this.page.keyboard.type(text);
     await this.page.keyboard.press("Enter");
   }
@@ -109,22 +147,35 @@ export class Person {
   /** Chooses from a list by what the entry says. */
   async choose(name, entry) {
     this.actions += 1;
-    const handle = await this.reach(name, "select");
-    const value = await handle.evaluate((element, entry) => [...element.options].find((option) => option.text.toLowerCase().startsWith(entry.toLowerCase()))?.value, entry);
-    if (value === undefined) throw new Error(`${name} has no ${entry}`);
-    await handle.select(value);
+    if (this.hands === "keyboard") await this.walk(name, "select");
+    const chosen = await this.at(
+      name,
+      "select",
+      (element, entry) => {
+        const option = [...element.options].find((option) => option.text.toLowerCase().startsWith(entry.toLowerCase()));
+        if (!option) return false;
+        element.value = option.value;
+        for (const type of ["input", "change"]) element.dispatchEvent(new Event(type, { bubbles: true }));
+        return true;
+      },
+      entry,
+    );
+    if (!chosen) throw new Error(`${name} has no ${entry}`);
   }
 
   /** Puts text from elsewhere into a field. */
   async paste(name, text) {
     this.actions += 1;
-    const handle = await this.reach(name, "input, textarea");
-    await handle.evaluate((element, text) => {
-      element.focus();
-      element.value = text;
-      element.dispatchEvent(new Event("input", { bubbles: true }));
-      element.dispatchEvent(new Event("change", { bubbles: true }));
-    }, text);
+    await this.at(
+      name,
+      "input, textarea",
+      (element, text) => {
+        element.focus();
+        element.value = text;
+        for (const type of ["input", "change"]) element.dispatchEvent(new Event(type, { bubbles: true }));
+      },
+      text,
+    );
   }
 
   clipboard() {

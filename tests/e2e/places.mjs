@@ -1,19 +1,17 @@
 // The way through the page: where a first visit begins, the four places, fields that take what people write.
 import assert from "node:assert/strict";
 import { until } from "./browser.mjs";
-import { accessible, press, test, unfold } from "./test.mjs";
+import { accessible, test, unfold } from "./test.mjs";
 
-const text = (visit, selector) => visit.page.$eval(selector, (it) => it.innerText);
-const value = (visit, path) => visit.page.$eval(`[name="${path}"]`, (it) => it.value);
+const text = (visit, selector) => visit.at(selector, (it) => it.innerText);
+const value = (visit, path) => visit.at(`[name="${path}"]`, (it) => it.value);
 
 test("the field takes a name, a file or an error", async ({ visit }) => {
   const { page } = visit;
   await visit.open();
   assert.match(await text(visit, ".brand"), /Does this training run fit/);
   const begin = async (given, ...keys) => {
-    await page.waitForSelector("#any");
-    await page.$eval("#any", (it) => (it.focus(), it.select()));
-    await page.keyboard.type(given);
+    await visit.type("#any", given);
     for (const key of keys) await page.keyboard.press(key);
   };
   await begin("meta-llama/Llama-3.1-8B-Instruct", "Enter");
@@ -24,13 +22,12 @@ test("the field takes a name, a file or an error", async ({ visit }) => {
   // What is no name offers the nearest.
   await begin("qwenn 2.5 7", "Enter");
   await page.waitForFunction(() => /nearest/.test(document.querySelector(".nearest").innerText));
-  await page.$$eval(".nearest button", (all) => all.find((it) => it.textContent === "Qwen2.5 7B").click());
+  await visit.press(".nearest button", "Qwen2.5 7B");
   await until("the nearest model", async () => (await value(visit, "model.id")) === "Qwen2.5 7B");
 
   // What has several lines is pasted: a program's settings, a part of a run, and a command.
   const paste = async (given) => {
-    await page.waitForSelector("#any");
-    await page.$eval(
+    await visit.at(
       "#any",
       (it, given) => {
         it.value = given;
@@ -44,7 +41,7 @@ test("the field takes a name, a file or an error", async ({ visit }) => {
   await until("Axolotl's settings", shows("Llama 3.2 1B", "3"));
   await paste('{"train_micro_batch_size_per_gpu": 2,\n"zero_optimization": {"stage": 2}}');
   await until("DeepSpeed's settings for the same model", shows("Llama 3.2 1B", "2"));
-  assert.match(await text(visit, "#app"), /No model is named/);
+  await until("what is not named", async () => /No model is named/.test(await text(visit, "#app")));
   await paste("accelerate launch train.py \\\n  --model_name_or_path Qwen/Qwen2.5-0.5B --per_device_train_batch_size 5\n");
   await until("a command's settings", shows("Qwen2.5 0.5B", "5"));
 
@@ -57,16 +54,16 @@ test("the field takes a name, a file or an error", async ({ visit }) => {
 test("an example is one choice from its answer", async ({ visit }) => {
   const { page } = visit;
   await visit.open();
-  await page.select("#preset", "llama-8b-lora-24gb");
+  await visit.select("#preset", "llama-8b-lora-24gb");
   await until("the answer", async () => /Llama 3\.1 8B, LoRA/.test(await text(visit, ".about")));
-  assert.equal(await page.$eval(".changed:not([hidden])", () => 1).catch(() => 0), 0);
+  assert.equal(await page.$(".changed:not([hidden])"), null);
 });
 
 test("each place is one click or one key away, and the answer stays in sight", async ({ visit }) => {
   const { page } = visit;
   await visit.open();
   const seen = (place) =>
-    page.$eval(`#place-${place}`, (it) => {
+    visit.at(`#place-${place}`, (it) => {
       const bar = document.querySelector(".verdict-bar").getBoundingClientRect();
       const top = it.getBoundingClientRect().top;
       return bar.top >= -1 && bar.bottom <= innerHeight + 1 && top > -2 && top < innerHeight;
@@ -84,7 +81,7 @@ test("each place is one click or one key away, and the answer stays in sight", a
       assert.equal(await page.evaluate(() => document.activeElement.id), `place-${place}`);
     }
     for (const place of places) {
-      await press(visit, `[data-place="place-${place}"]`);
+      await visit.press(`[data-place="place-${place}"]`);
       await until(`the place ${place} by click`, () => seen(place));
       const marked = () => page.evaluate(() => document.querySelector(".places [aria-current=true]")?.dataset.place);
       await until(`the link to ${place} to be the marked one`, async () => (await marked()) === `place-${place}`);
@@ -121,22 +118,20 @@ test("numbers are taken as people write them, and a change is taken back by one 
   await visit.open();
   const before = await visit.bytes();
   const check = async (path, written, meant) => {
-    await page.$eval(`[name="${path}"]`, (it) => (it.focus(), it.select()));
-    await page.keyboard.type(written);
+    await visit.type(`[name="${path}"]`, written);
     await page.keyboard.press("Tab");
     await until(`${path} to be ${meant}`, async () => (await value(visit, path)) === meant);
   };
   await check("data.sequence", "2k", "2048");
   await check("data.sequence", "1,536", "1536");
-  const moved = () => page.$eval('[data-path="data.micro_batch"]', (it) => it.getBoundingClientRect().top);
+  const moved = () => visit.at('[data-path="data.micro_batch"]', (it) => it.getBoundingClientRect().top);
   const place = await moved();
-  await page.$eval('[name="data.sequence"]', (it) => (it.focus(), it.select()));
-  await page.keyboard.type("1e");
+  await visit.type('[name="data.sequence"]', "1e");
   assert.equal(await moved(), place);
   await check("data.sequence", "1536", "1536");
   const changed = '[data-path="data.sequence"] .changed';
-  assert.match(await page.$eval(changed, (it) => it.title), /Back to 1024/);
-  await press(visit, changed);
+  assert.match(await visit.at(changed, (it) => it.title), /Back to 1024/);
+  await visit.press(changed);
   await until("the preset's length", async () => (await visit.bytes()) === before);
   assert.equal(await page.evaluate(() => document.activeElement.name), "data.sequence");
 });
@@ -144,14 +139,11 @@ test("numbers are taken as people write them, and a change is taken back by one 
 test("a model is found by what people call it, and never by a lone part of a name", async ({ visit }) => {
   const { page } = visit;
   await visit.open();
-  const type = async (given) => {
-    await page.focus('[name="model.id"]');
-    await page.keyboard.type(given);
-  };
-  const options = () => page.$$eval('[id="model.id.list"] [role=option]', (all) => all.map((it) => it.firstChild.data));
+  const type = (given) => visit.type('[name="model.id"]', given);
+  const options = () => visit.all('[id="model.id.list"] [role=option]', (all) => all.map((it) => it.firstChild.data));
   await type("lamma-3.1-8b");
   await until("the nearest", async () => (await options()).includes("Llama 3.1 8B"));
-  assert.match(await text(visit, ".combo .found > p:not([hidden])"), /No match/);
+  await until("no match", async () => /No match/.test(await text(visit, ".combo .found > p:not([hidden])")));
   await page.keyboard.press("Escape");
   await type("resnet50");
   await page.keyboard.press("Enter");
@@ -162,9 +154,13 @@ test("charts say the values where one points, and each is a picture one click aw
   const { page } = visit;
   await visit.open();
   await page.waitForSelector('[data-testid="sweep-chart"] .plot .line-main');
-  await page.$eval('[data-testid="sweep-chart"]', (it) => it.scrollIntoView({ block: "center" }));
-  const box = await (await page.$('[data-testid="sweep-chart"] .plot')).boundingBox();
-  await page.mouse.move(box.x + box.width - 30, box.y + box.height / 2);
+  await visit.at('[data-testid="sweep-chart"]', (it) => it.scrollIntoView({ block: "center" }));
+  await visit.still('[data-testid="sweep-chart"] .plot');
+  const [right, middle] = await visit.at('[data-testid="sweep-chart"] .plot', (it) => {
+    const box = it.getBoundingClientRect();
+    return [box.right, box.top + box.height / 2];
+  });
+  await page.mouse.move(right - 30, middle);
   await page.waitForFunction(() => /Micro-batch 16: /.test(document.querySelector('[data-testid="sweep-chart"] .readout').innerText));
   await page.waitForSelector('[data-testid="timeline"] .drawing .part-activations');
   assert.match(await text(visit, '[data-testid="timeline"] .readout'), /allocated: activations/);
@@ -174,7 +170,7 @@ test("charts say the values where one points, and each is a picture one click aw
   }
   await unfold(visit, "modules");
   await page.waitForSelector("[data-testid=flame] .tile");
-  await page.$eval('[data-testid="modules"] .tensors th button', (it) => it.click());
+  await visit.press('[data-testid="modules"] .tensors th button');
   await page.waitForFunction(() => document.querySelectorAll(".crumbs button").length === 2);
   await accessible(visit, "modules");
   assert.deepEqual(await visit.violations(), []);
@@ -202,11 +198,11 @@ test(
       await visit.open(`${visit.site.url}#v=1`);
       for (const place of [".verdict", '[data-testid="sweep-chart"]']) {
         await page.waitForSelector('[data-testid="sweep-chart"] .plot .line-main');
-        await page.$eval(place, (it) => it.scrollIntoView({ block: "center" }));
+        await visit.at(place, (it) => it.scrollIntoView({ block: "center" }));
         await page.evaluate(() => (window.moved = []));
         for (const batch of ["2", "16", "8"]) {
           // Not by a key: a browser forgives what moves just after one.
-          await page.$eval('[name="data.micro_batch"]', (it, batch) => ((it.value = batch), it.dispatchEvent(new Event("input", { bubbles: true }))), batch);
+          await visit.at('[name="data.micro_batch"]', (it, batch) => ((it.value = batch), it.dispatchEvent(new Event("input", { bubbles: true }))), batch);
           await page.waitForFunction((batch) => document.querySelector('[data-testid="sweep-chart"] .readout').innerText.startsWith(`Micro-batch ${batch}:`), {}, batch);
         }
         assert.deepEqual(await page.evaluate(() => window.moved), [], `${place} at ${width}`);

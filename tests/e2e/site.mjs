@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { until } from "./browser.mjs";
+import { becomes, until } from "./browser.mjs";
 import { allocated, headroom, test } from "./test.mjs";
 
 /** The status of a request whose path is sent as it is. */
@@ -33,7 +33,7 @@ test("with the server gone, a reload still works and exports", async ({ visit, s
   await site.close();
 
   await visit.reload();
-  assert.deepEqual(await visit.screen(), screen);
+  await becomes("the same screen", () => visit.screen(), screen);
   await visit.set("data.sequence", "256");
   const { name, text } = await visit.download('[data-testid="export-yaml"]');
   assert.match(name, /\.ya?ml$/);
@@ -65,11 +65,10 @@ test("a recorded graph comes when its model is chosen, stays offline, and says w
   assert.equal(await visit.bytes(), bytes);
   // Another cannot come: the page says so, and what was typed stays.
   const field = '[name="model.id"]';
-  await visit.page.$eval(field, (it) => (it.focus(), it.select()));
-  await visit.page.keyboard.type("inception-v3");
+  await visit.type(field, "inception-v3");
   await visit.page.keyboard.press("Tab");
   await visit.page.waitForFunction(() => /Inception v3|inception-v3.*could not be loaded/.test(document.querySelector(".problems")?.innerText ?? ""));
-  assert.match(await visit.page.$eval(field, (it) => it.value), /Inception v3|inception-v3/);
+  assert.match(await visit.at(field, (it) => it.value), /Inception v3|inception-v3/);
 });
 
 test("no request leaves the page after it has loaded", async ({ visit, site }) => {
@@ -81,8 +80,8 @@ test("no request leaves the page after it has loaded", async ({ visit, site }) =
   await visit.set("data.micro_batch", "5");
   await visit.set("training.precision", "bf16");
   await visit.download('[data-testid="export-yaml"]');
-  await visit.page.click('[data-testid="share"] summary');
-  await visit.page.click('[data-testid="copy-link"]');
+  await visit.press('[data-testid="share"] summary');
+  await visit.press('[data-testid="copy-link"]');
   await visit.address("bf16");
 
   // A browser looks for a newer offline copy in its own time (Firefox a second after a load): no page asks for that.
@@ -96,13 +95,13 @@ test("no request leaves the page after it has loaded", async ({ visit, site }) =
 test("the page keeps its own policy, and logs no error", async ({ visit }) => {
   await visit.open();
   await visit.kept();
-  const policy = await visit.page.$eval("meta[http-equiv=Content-Security-Policy]", (it) => it.content);
+  const policy = await visit.at("meta[http-equiv=Content-Security-Policy]", (it) => it.content);
   assert.ok(policy.startsWith("default-src 'none'") && !policy.includes("unsafe-inline"), policy);
   await visit.set("data.micro_batch", "4");
   await visit.set("training.optimizer", "sgd");
   await visit.download('[data-testid="export-yaml"]');
-  await visit.page.click('[data-testid="share"] summary');
-  await visit.page.click('[data-testid="copy-link"]');
+  await visit.press('[data-testid="share"] summary');
+  await visit.press('[data-testid="copy-link"]');
   assert.deepEqual(await visit.violations(), []);
   assert.deepEqual(visit.heard, []);
 });
@@ -121,7 +120,7 @@ test("a new version waits until the person takes it", async ({ visit, site, copy
   await visit.visible("#update-notice");
   assert.equal(await isNewer(), false);
 
-  await visit.page.click("#update-accept");
+  await visit.press("#update-accept");
   // The page goes away while it is asked.
   await until("the new version", () => isNewer().catch(() => false));
   await visit.started();
@@ -156,7 +155,7 @@ test("a control that is used before the second part has come brings it", async (
   await visit.page.goto(site.url);
   await visit.page.waitForSelector('[data-testid="allocated-bytes"][data-bytes]');
   const before = await visit.bytes();
-  await visit.page.select("#preset", "dreams");
+  await visit.select("#preset", "dreams");
   await until("another answer", async () => (await visit.bytes()) !== before);
   const asked = await visit.page.evaluate(() => performance.getEntriesByType("resource").filter((it) => /later/.test(it.name)).map((it) => it.initiatorType));
   assert.deepEqual(asked, ["xmlhttprequest"]);

@@ -19,15 +19,9 @@ export const headroom = (args, input) => {
 export const allocated = (yaml) => JSON.parse(headroom(["estimate", "-", "--json"], yaml)).allocated.expected;
 
 /** Opens a folded panel. */
-export const unfold = (visit, panel) => visit.page.$eval(`[data-testid="${panel}"] details, details[data-testid="${panel}"]`, (it) => (it.open = true));
-export const press = async (visit, selector) => {
-  // Found and clicked in one step in the page: a part that is still filling may be drawn anew between two.
-  await visit.page.waitForFunction((it) => {
-    const found = document.querySelector(it);
-    found?.click();
-    return found !== null;
-  }, {}, selector);
-};
+export const unfold = (visit, panel) => visit.at(`[data-testid="${panel}"] details, details[data-testid="${panel}"]`, (it) => void (it.open = true));
+export const press = (visit, selector) => visit.press(selector);
+export const undo = (visit) => visit.press(".tools button", "Undo");
 
 /** A small generator, so that a failure can be run again. */
 export const dice = (seed) => {
