@@ -20,6 +20,7 @@ use self::change::guide::{self, GuideBanner, GuideSays};
 use self::change::planner::{self, PlanStrip, Planned, PlannerPanel};
 use self::change::single::EveryChange;
 use self::diagnose::doctor::Doctor;
+use self::diagnose::report;
 use self::field::ask::Ask;
 use self::field::form::Questions;
 use self::fits::breakdown::{Bar, Breakdown};
@@ -47,6 +48,7 @@ const JOBS: &[JobKind] = &[
     sweep::KIND,
     ranks::KIND,
     pipeline::KIND,
+    report::KIND,
     exports::REMEDIES,
     advice::STEPS,
     MOVES.kind,

@@ -5,17 +5,20 @@ use std::num::NonZero;
 
 use leptos::prelude::*;
 
+use crate::change::planner::{PlanRows, Planned};
 use crate::diagnose::measured::Measured;
+use crate::diagnose::report::{self, Report, Told};
 use crate::diagnose::snapshot::SnapshotPanel;
 use crate::shared::browser;
+use crate::shared::follow::follow;
 use crate::shared::session::Session;
 use crate::shared::signals::memo;
 use crate::shared::table::Table;
+use crate::shared::worker::Helper;
 use crate::text;
-use headroom_advice::doctor::{Diagnosis, Findings, PROBE, PredictedUsage, Smi, Source, diagnose};
+use headroom_advice::doctor::{Findings, PROBE, Smi, Source, diagnose};
 use headroom_base::units::{Bytes, UnitStyle};
 use headroom_catalog as catalog;
-use headroom_core::estimate::Estimate;
 use headroom_scenario::{Case, Scenario};
 
 /// The kind of a pasted text.
@@ -90,12 +93,12 @@ fn card(findings: &Findings, scenario: &Scenario) -> Option<(&'static catalog::G
     own.or(near).map(|gpu| (gpu, mib))
 }
 
-/// The diagnosis of the text, compared with the current run if that is the same.
-fn diagnosis(paste: &Paste, run: Option<(&Scenario, &Estimate)>) -> Option<Diagnosis> {
-    let expected = run.map(|(scenario, estimate)| PredictedUsage::of(scenario, estimate));
-    paste
-        .findings()
-        .map(|findings| diagnose(findings, expected))
+/// What a person said of a text: whether it is about the run.
+#[derive(Clone)]
+struct Confirmed {
+    text: String,
+    run: Scenario,
+    is_yours: bool,
 }
 
 /// The panel that finds out why a run ran out of memory.
@@ -104,23 +107,31 @@ pub fn Doctor(width: ReadSignal<u32>) -> impl IntoView {
     let session = Session::current();
     let pasted = session.pasted;
     let paste = memo(move || pasted.with(|text| Paste::of(text)));
-    // The answer was about another text.
-    let is_yours = RwSignal::new(None::<(String, bool)>);
+    let is_yours = RwSignal::new(None::<Confirmed>);
+    // Another text, or a changed run, is asked about again.
     let yours = memo(move || {
-        let answered = is_yours.get()?;
-        pasted
-            .with(|text| *text == answered.0)
-            .then_some(answered.1)
+        let confirmed = is_yours.get()?;
+        let same = pasted.with(|text| *text == confirmed.text)
+            && session.scenario.with(|run| *run == confirmed.run);
+        same.then_some(confirmed.is_yours)
     });
-    let found = memo(move || {
-        let run = session.answer.get();
-        let run = yours
-            .get()
-            .filter(|yours| *yours)
-            .and(run.estimate.as_ref())
-            .map(|estimate| (&*run.scenario, &**estimate));
-        paste.with(|paste| diagnosis(paste, run))
+    let is_compared = memo(move || yours.get() == Some(true));
+    let helper = Helper::new(report::KIND.id);
+    follow(
+        session,
+        helper,
+        move || is_compared.get(),
+        move || pasted.get(),
+    );
+    let told = memo(move || {
+        if is_compared.get() {
+            helper.reply.with(|reply| Told::read(&reply.lines))
+        } else {
+            let diagnosed = |findings: &Findings| Told::from(diagnose(findings, None));
+            paste.with(|paste| paste.findings().map(diagnosed))
+        }
     });
+    let waits = move || is_compared.get() && told.with(Option::is_none);
     let asks = memo(move || paste.with(|paste| paste.findings().is_some_and(can_be_compared)));
     let plain = move || {
         paste.with(|paste| match paste {
@@ -146,7 +157,8 @@ pub fn Doctor(width: ReadSignal<u32>) -> impl IntoView {
             </Show>
             <div class="report" role="status" aria-live="polite">
                 {move || plain().map(|words| view! { <p>{words}</p> })}
-                {move || found.get().map(|found| view! { <Report found/> })}
+                {move || waits().then(|| view! { <p class="working">{text::WORKING}</p> })}
+                {move || told.get().map(|told| view! { <Report told><Remedies shown=is_compared/></Report> })}
                 {tables}
             </div>
             <SnapshotPanel/>
@@ -164,11 +176,15 @@ pub fn Doctor(width: ReadSignal<u32>) -> impl IntoView {
 fn YourRun(
     paste: Memo<Paste>,
     yours: Memo<Option<bool>>,
-    answer: RwSignal<Option<(String, bool)>>,
+    answer: RwSignal<Option<Confirmed>>,
 ) -> impl IntoView {
     let session = Session::current();
     let say = move |is_yours: bool| {
-        answer.set(Some((session.pasted.get_untracked(), is_yours)));
+        answer.set(Some(Confirmed {
+            text: session.pasted.get_untracked(),
+            run: session.scenario.get_untracked(),
+            is_yours,
+        }));
         browser::focus_soon("#diagnose-title".into());
     };
     let about = move || session.answer.with(|answer| text::about(&answer.scenario));
@@ -218,30 +234,15 @@ fn YourRun(
     view! { <div class="question">{question}</div> }
 }
 
+/// The plans of the run that the text is about, where it does not fit as it is.
 #[component]
-fn Report(found: Diagnosis) -> impl IntoView {
-    let list = |title: &'static str, lines: Vec<String>| {
-        let items = |lines: Vec<String>| {
-            lines
-                .into_iter()
-                .map(|line| view! { <li>{line}</li> })
-                .collect_view()
-        };
-        (!lines.is_empty()).then(|| view! { <h4>{title}</h4><ul>{items(lines)}</ul> })
-    };
-    let others = found
-        .ranking
-        .iter()
-        .filter(|ranked| ranked.cause != found.cause && ranked.confidence >= 0.05);
-    let others = others
-        .map(|ranked| text::likely(text::cause(ranked.cause), ranked.confidence))
-        .collect();
+fn Remedies(shown: Memo<bool>) -> impl IntoView {
+    let planned = Planned::current();
     view! {
-        <p><strong>{text::cause(found.cause)}</strong>" "{text::confidence(found.confidence)}</p>
-        {list(text::EVIDENCE, found.evidence)}
-        {list(text::ADVICE, found.advice)}
-        {list(text::CHECKS, found.checks)}
-        {list(text::OR_ELSE, others)}
+        <Show when=move || shown.get() && planned.is_needed()>
+            <h4>{text::WHAT_FITS}</h4>
+            <PlanRows focus="#diagnose-title"/>
+        </Show>
     }
 }
 
@@ -284,22 +285,10 @@ fn Cards(smi: Smi, units: UnitStyle) -> impl IntoView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shared::sample;
 
     const MESSAGE: &str = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total \
         capacity of 79.10 GiB of which 1.10 GiB is free. Including non-PyTorch memory, this process has 78.00 GiB memory \
         in use. Of the allocated memory 76.00 GiB is allocated by PyTorch, and 1.00 GiB is reserved by PyTorch but unallocated.";
-
-    #[test]
-    fn a_message_is_compared_only_with_the_confirmed_run() {
-        let paste = Paste::of(MESSAGE);
-        let alone = diagnosis(&paste, None).unwrap();
-        let scenario = Scenario::default();
-        let compared = diagnosis(&paste, Some((&scenario, &sample::estimate()))).unwrap();
-        assert!(!alone.evidence.is_empty());
-        assert_ne!(alone, compared);
-        assert!(can_be_compared(paste.findings().unwrap()));
-    }
 
     #[test]
     fn each_kind_of_text_gets_its_own_answer() {
@@ -311,6 +300,7 @@ mod tests {
             Paste::Snapshot
         );
         assert_eq!(notice(MESSAGE), None);
+        assert!(can_be_compared(Paste::of(MESSAGE).findings().unwrap()));
         assert_eq!(
             notice("RuntimeError: CUDA error: out of memory"),
             Some(text::NO_NUMBERS)

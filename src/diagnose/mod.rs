@@ -2,4 +2,5 @@
 
 pub mod doctor;
 pub mod measured;
+pub mod report;
 pub mod snapshot;

@@ -26,6 +26,7 @@ pub fn use_card(card: &str, memory: &str) -> String {
 
 pub const EVIDENCE: &str = "Evidence";
 pub const ADVICE: &str = "What to change";
+pub const WHAT_FITS: &str = "Plans that make this run fit";
 pub const CHECKS: &str = "How to be sure";
 pub const OR_ELSE: &str = "Other possible causes";
 pub const MEASURED: &str = "measured peak";

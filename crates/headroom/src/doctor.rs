@@ -5,14 +5,10 @@ use std::io::Read;
 use super::answer::{Answer, Refusal};
 use super::args::Args;
 use super::what;
-use headroom_advice::doctor::{
-    Diagnosis, Failure, Findings, PredictedUsage, Recognized, Replayed, StageImbalance, diagnose,
-};
+use headroom_advice::doctor::{Diagnosis, Findings, PredictedUsage, diagnose};
 use headroom_advice::planner::{self, Locks, Plan};
 use headroom_base::document::Document;
-use headroom_base::units::Bytes;
-use headroom_core::allocator::Card;
-use headroom_core::estimate::{Fit, Prediction, Unsupported};
+use headroom_core::estimate::{Fit, Prediction};
 use headroom_core::graph::RECORDER;
 use headroom_scenario::{Problem, Scenario};
 
@@ -38,18 +34,8 @@ pub(super) fn doctor(args: &Args) -> Result<Answer, Refusal> {
         None => None,
         Some(scenario) => {
             let prediction = Prediction::new(what::named(scenario, args)?);
-            let expected = PredictedUsage::of(prediction.scenario(), prediction.estimate()?);
-            let has_stages = prediction.scenario().parallel.pp > 1;
-            let ranks = has_stages.then(|| prediction.ranks()).transpose()?;
-            let typical = prediction.typical()?;
             of_run = remedies(prediction.scenario());
-            Some(PredictedUsage {
-                replayed: replayed(&findings, &prediction, expected.peak)?,
-                uneven: ranks.and_then(StageImbalance::of),
-                recognized: recognized(&findings, &prediction),
-                typical: typical.map(|typical| typical.allocated.expected),
-                ..expected
-            })
+            Some(PredictedUsage::compared(&findings, &prediction)?)
         }
     };
     let diagnosis = diagnose(&findings, expected);
@@ -84,39 +70,6 @@ fn remedies(scenario: &Scenario) -> Vec<String> {
         format!("changing what is trained: {whole}")
     });
     plans_of_it.chain(unlocked).collect()
-}
-
-/// The batch of the scenario whose step makes the failed request.
-fn recognized(findings: &Findings, prediction: &Prediction) -> Option<Recognized> {
-    let (failure, step) = (findings.failure.as_ref()?, findings.moment.step);
-    let first = step == Some(0);
-    Recognized::find(failure, step, prediction.largest_size(), &mut |size| {
-        prediction.step_requests(size, first).ok()
-    })
-}
-
-/// Replays the scenario's steps up to the failed one, with the memory available to the failed process.
-fn replayed(
-    findings: &Findings,
-    prediction: &Prediction,
-    peak: Bytes,
-) -> Result<Option<Replayed>, Unsupported> {
-    const FEWEST: u64 = 10;
-    const MOST: u64 = 300;
-    let usable = findings.failure.as_ref().and_then(Failure::usable);
-    let Some(usable) = usable.filter(|usable| *usable >= peak) else {
-        return Ok(None);
-    };
-    let steps = findings.moment.step.unwrap_or(0).saturating_add(1);
-    let steps = steps.clamp(FEWEST, MOST) as usize;
-    let runtime = &prediction.scenario().runtime;
-    let found = prediction.many_steps(steps)?;
-    let found = found.on(Card::usable(usable), runtime);
-    Ok(Some(Replayed {
-        steps,
-        retries: found.retries,
-        failed: found.failure,
-    }))
 }
 
 /// Prints the module that records a model.

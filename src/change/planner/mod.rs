@@ -13,7 +13,7 @@ mod strip;
 pub use job::KIND;
 pub use panel::PlannerPanel;
 pub use reach::{CARDS, REACH};
-pub use strip::PlanStrip;
+pub use strip::{PlanRows, PlanStrip};
 
 use leptos::prelude::*;
 
@@ -21,7 +21,7 @@ use crate::shared::follow::follow_preferences;
 use crate::shared::session::Session;
 use crate::shared::signals::memo;
 use crate::shared::worker::Helper;
-use proposal::Found;
+use proposal::{Found, Kind};
 
 /// The plans of the run on the screen, for every part of the page that shows them.
 #[derive(Clone, Copy, Debug)]
@@ -38,8 +38,16 @@ impl Planned {
     }
 
     /// The plans of the page that a component is part of.
-    fn current() -> Self {
+    pub fn current() -> Self {
         expect_context()
+    }
+
+    /// Whether the run does not fit as it is, and something would.
+    pub fn is_needed(self) -> bool {
+        self.found.with(|found| {
+            let now = found.runs.iter().find(|run| run.kind == Kind::Now);
+            now.is_some_and(|now| !now.fits) && found.plans().next().is_some()
+        })
     }
 
     /// From here on the plans follow the run: once the worker is there.

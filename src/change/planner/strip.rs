@@ -21,11 +21,6 @@ pub fn PlanStrip() -> impl IntoView {
     let session = Session::current();
     let planned = Planned::current();
     planned.follow(session);
-    let rows = memo(move || {
-        planned
-            .found
-            .with(|found| found.plans().take(ROWS).cloned().collect::<Vec<_>>())
-    });
     let message = move || {
         let said = planned.found.with(|found| found.message.clone());
         if said.is_empty() {
@@ -42,16 +37,30 @@ pub fn PlanStrip() -> impl IntoView {
                 {text::MORE_PLANS}
             </button>
         </header>
+        <PlanRows focus="#plans-title"/>
+    }
+}
+
+/// The first plans, each with a button; what was focused may be gone with it, so that the focus goes to `focus`.
+#[component]
+pub fn PlanRows(focus: &'static str) -> impl IntoView {
+    let planned = Planned::current();
+    let rows = memo(move || {
+        planned
+            .found
+            .with(|found| found.plans().take(ROWS).cloned().collect::<Vec<_>>())
+    });
+    view! {
         <ul class="plan-rows" aria-busy=move || (!planned.is_done()).to_string()>
             <For each=move || rows.get() key=Proposal::write let(run)>
-                <Row run/>
+                <Row run focus/>
             </For>
         </ul>
     }
 }
 
 #[component]
-fn Row(run: Proposal) -> impl IntoView {
+fn Row(run: Proposal, focus: &'static str) -> impl IntoView {
     let session = Session::current();
     let (name, steps, results) = (run.name.clone(), run.steps.clone(), run.results.clone());
     let whole = format!("{}: {}", run.name, run.steps);
@@ -59,7 +68,7 @@ fn Row(run: Proposal) -> impl IntoView {
     let (bytes, seconds) = (run.needs, run.seconds);
     let needs = move || bytes.show(session.units.get());
     let time = seconds.map(|seconds| text::per_step(&Seconds::new(seconds).to_string()));
-    let apply = move |_| take(session, &run.link, "#plans-title");
+    let apply = move |_| take(session, &run.link, focus);
     view! {
         <li>
             <p class="plan-what" title=whole>

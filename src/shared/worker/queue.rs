@@ -29,11 +29,11 @@ pub struct Reply {
     pub lines: Vec<String>,
 }
 
-/// A request: the kind of job, a number, limits, and the scenario as a link. Without a scenario it cancels the previous
-/// one.
+/// A request: the kind of job, a number, the scenario as a link, and limits, which may have several lines. Without a
+/// scenario it cancels the previous one.
 pub fn request(kind: &str, number: u32, limits: &str, scenario: Option<&Scenario>) -> String {
     let link = scenario.map(share::write).unwrap_or_default();
-    format!("{kind}\n{number}\n{limits}\n{link}")
+    format!("{kind}\n{number}\n{link}\n{limits}")
 }
 
 impl Reply {
@@ -82,7 +82,7 @@ impl JobQueue {
     pub fn take(&mut self, kinds: &'static [JobKind], request: &str) {
         let mut parts = request.splitn(4, '\n');
         let mut next = || parts.next();
-        let (Some(id), Some(number), Some(limits), Some(link)) = (next(), next(), next(), next())
+        let (Some(id), Some(number), Some(link), Some(limits)) = (next(), next(), next(), next())
         else {
             return;
         };
@@ -204,8 +204,8 @@ mod tests {
             "",
             "count",
             "count\n1",
-            "count\nx\n\n#v=1",
-            "other\n1\n\n#v=1",
+            "count\nx\n#v=1\n",
+            "other\n1\n#v=1\n",
         ] {
             queue.take(KINDS, text);
             assert_eq!(reply(&mut queue), None, "{text:?}");

@@ -1,6 +1,7 @@
 //! The first cause and its confidence, for texts with an obvious cause.
 
 use super::*;
+use headroom_base::units::Bytes;
 
 /// The first cause of a text without a scenario.
 #[track_caller]

@@ -1,6 +1,7 @@
 //! First causes of texts in the wordings of PyTorch, transformers, DeepSpeed, Ray, Slurm and the kernel.
 
 use super::*;
+use headroom_base::units::Bytes;
 
 const NEW: &str = "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.64 GiB of which 1.10 GiB is \
                    free. Including non-PyTorch memory, this process has 22.50 GiB memory in use. Of the allocated memory 21.40 GiB \

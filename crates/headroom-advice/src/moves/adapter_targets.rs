@@ -18,8 +18,8 @@ pub const MOVE: Move = Move {
     caveat: "",
     code: "LoraConfig(target_modules=[\"q_proj\", \"k_proj\", \"v_proj\", \"o_proj\"])",
     apply: |run| {
-        let attention = attention_layers(run)?;
         let lora = run.training.lora.as_ref()?;
+        let attention = attention_layers(run)?;
         let (kept, rest): (Vec<String>, Vec<String>) = lora
             .targets
             .iter()

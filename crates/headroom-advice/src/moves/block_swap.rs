@@ -21,10 +21,8 @@ pub const MOVE: Move = Move {
     caveat: "The host needs pinned memory for the blocks, and a batch too small hides none of the copies.",
     code: "--blocks_to_swap N",
     apply: |run| {
-        let possible = run.training.block_swap == 0
-            && run.training.lora.is_some()
-            && settings::find("training.block_swap").is_some_and(|setting| setting.applies(run));
-        let most = possible.then(|| most(run)).flatten()?;
+        let possible = run.training.block_swap == 0 && can_swap(run);
+        let most = possible.then(|| most_swapped(run)).flatten()?;
         let blocks = smallest(run, most)?;
         Some(swapped(run, blocks))
     },
@@ -34,8 +32,14 @@ fn swapped(run: &Scenario, blocks: u64) -> Scenario {
     with(run, |changed| changed.training.block_swap = blocks)
 }
 
+/// Whether blocks of the run's network can wait on the host: frozen blocks of a diffusion transformer.
+pub(crate) fn can_swap(run: &Scenario) -> bool {
+    let setting = settings::find("training.block_swap");
+    run.training.lora.is_some() && setting.is_some_and(|setting| setting.applies(run))
+}
+
 /// All blocks but one; of double and single blocks, as trainers count them.
-fn most(run: &Scenario) -> Option<u64> {
+pub(crate) fn most_swapped(run: &Scenario) -> Option<u64> {
     let entry = model(&run.model.id)?;
     let size = |name: &str| run.model.dim(name).or_else(|| entry.size(name));
     let single = size("single_layers").unwrap_or(0);

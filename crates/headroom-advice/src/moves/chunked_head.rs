@@ -1,7 +1,7 @@
 //! Logits and cross-entropy in checkpointed chunks.
 
 use super::{Cost, Group, Move, Results, with};
-use super::{language_model, own_loss};
+use super::{own_loss, writes_text};
 use headroom_scenario::LossKernel;
 
 pub const MOVE: Move = Move {
@@ -20,7 +20,7 @@ pub const MOVE: Move = Move {
     code: "trl.SFTConfig(loss_type=\"chunked_nll\")",
     apply: |run| {
         let possible =
-            language_model(run) && own_loss(run) && run.training.loss == LossKernel::Library;
+            writes_text(run) && own_loss(run) && run.training.loss == LossKernel::Library;
         possible.then(|| {
             with(run, |changed| {
                 changed.training.loss = LossKernel::ChunkedCheckpoint;

@@ -1,7 +1,7 @@
 //! Cross-entropy in chunks.
 
 use super::{Cost, Group, Move, Results, with};
-use super::{language_model, own_loss, scales_logits};
+use super::{own_loss, scales_logits, writes_text};
 use headroom_scenario::LossKernel;
 
 pub const MOVE: Move = Move {
@@ -19,7 +19,7 @@ pub const MOVE: Move = Move {
     caveat: "",
     code: "torchtune.modules.loss.CEWithChunkedOutputLoss()",
     apply: |run| {
-        let possible = language_model(run)
+        let possible = writes_text(run)
             && own_loss(run)
             && !scales_logits(run)
             && run.training.loss == LossKernel::Library;

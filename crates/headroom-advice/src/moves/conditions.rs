@@ -1,6 +1,7 @@
 //! Conditions and changes that several moves share.
 
 use headroom_catalog::{self as catalog, ModelCategory, Vendor};
+use headroom_core::estimate::attention_projections;
 use headroom_scenario::{
     Case, Checkpointing, LmHead, Lora, Objective, Optimizer, Parallelism, Precision, Reference,
     Scenario, Trainer, Training,
@@ -12,15 +13,10 @@ pub(crate) fn with(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> S
     changed
 }
 
-/// The names of a decoder's attention layers that adapters usually target.
+/// The attention layers that adapters usually target, as the network names them.
 pub(crate) fn attention_layers(scenario: &Scenario) -> Option<Vec<String>> {
-    match Case::of(scenario).model?.arch {
-        "gpt2" => Some(vec!["c_attn".into()]),
-        "llama" | "mistral" | "mixtral" | "qwen2" | "qwen3" | "gemma" | "gemma2" => {
-            Some(Lora::default().targets)
-        }
-        _ => None,
-    }
+    let found = attention_projections(&Case::of(scenario)).ok()?;
+    (!found.is_empty()).then_some(found)
 }
 
 /// The default adapters on a frozen bf16 base.
@@ -49,6 +45,16 @@ pub(crate) fn language_model(scenario: &Scenario) -> bool {
     Case::of(scenario)
         .model
         .is_some_and(|model| model.category == ModelCategory::Decoders)
+}
+
+/// Whether the model writes text, with a head over a vocabulary whose loss can be computed in several ways.
+pub(crate) fn writes_text(scenario: &Scenario) -> bool {
+    Case::of(scenario).model.is_some_and(|model| {
+        matches!(
+            model.category,
+            ModelCategory::Decoders | ModelCategory::VisionLanguage
+        )
+    })
 }
 
 /// Whether Liger has kernels for the model.

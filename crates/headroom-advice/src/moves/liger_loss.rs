@@ -1,7 +1,7 @@
 //! Fused linear cross-entropy (Liger).
 
 use super::{Cost, Group, Move, Results, with};
-use super::{language_model, own_loss};
+use super::{own_loss, writes_text};
 use headroom_scenario::LossKernel;
 
 pub const MOVE: Move = Move {
@@ -20,7 +20,7 @@ pub const MOVE: Move = Move {
     code: "liger_kernel.transformers.AutoLigerKernelForCausalLM",
     apply: |run| {
         let possible =
-            language_model(run) && own_loss(run) && run.training.loss == LossKernel::Library;
+            writes_text(run) && own_loss(run) && run.training.loss == LossKernel::Library;
         possible.then(|| {
             with(run, |changed| {
                 changed.training.loss = LossKernel::LigerLinear;

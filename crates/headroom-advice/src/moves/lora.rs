@@ -9,7 +9,7 @@ pub const MOVE: Move = Move {
     title: "LoRA on the attention layers, on a frozen bf16 base",
     group: Group::Adapters,
     what: "Trains low-rank adapters; the base gets no gradients and no optimizer states.",
-    needs: "A network with known attention layers; a GPU with bf16.",
+    needs: "A network whose attention layers have usual names; a GPU with bf16.",
     cost: Cost::Results,
     results: Results::Changes,
     never_worse: false,
@@ -19,11 +19,13 @@ pub const MOVE: Move = Move {
     caveat: "Most activations remain.",
     code: "peft.get_peft_model(model, LoraConfig(...))",
     apply: |run| {
-        let targets = attention_layers(run)?;
         let plain = !run.training.qat && run.training.low_precision == LowPrecision::None;
-        (run.training.lora.is_none() && plain && has_bf16(run))
-            .then(|| with(run, |changed| adapted(changed, targets)))
-            // How a divided model merges its adapters for vLLM is not modelled.
-            .filter(|changed| changed.check().len() <= run.check().len())
+        if run.training.lora.is_some() || !plain || !has_bf16(run) {
+            return None;
+        }
+        let targets = attention_layers(run)?;
+        let changed = with(run, |changed| adapted(changed, targets));
+        // How a divided model merges its adapters for vLLM is not modelled.
+        (changed.check().len() <= run.check().len()).then_some(changed)
     },
 };

@@ -66,11 +66,12 @@ pub use folklore::{FOLKLORE, Folklore};
 use serde::Serialize;
 
 pub(crate) use crate::planner::Results;
+pub(crate) use block_swap::{can_swap, most_swapped};
 
 use conditions::{
     adamw, adapted, attention_layers, autocasts, by_trl, copies, embeddings, encoder, has_bf16,
-    has_liger, is_frozen, language_model, less, nvidia, own_loss, reads_sequences, scales_logits,
-    trainer_can_express, with,
+    has_liger, is_frozen, less, nvidia, own_loss, reads_sequences, scales_logits,
+    trainer_can_express, with, writes_text,
 };
 use headroom_core::estimate::is_replayed;
 use headroom_scenario::{Compile, LowPrecision, Scenario, systems};

@@ -2,8 +2,7 @@
 
 use super::{Cost, Group, Move, Results, with};
 use super::{
-    adapted, attention_layers, by_trl, copies, has_bf16, language_model, nvidia, own_loss,
-    quantizable,
+    adapted, attention_layers, by_trl, copies, has_bf16, nvidia, own_loss, quantizable, writes_text,
 };
 use headroom_scenario::{Precision, Quantization};
 
@@ -12,7 +11,7 @@ pub const MOVE: Move = Move {
     title: "QLoRA: adapters on a 4-bit base",
     group: Group::Adapters,
     what: "The frozen base is stored in NF4 with double quantization; matrices are dequantized to bf16 one at a time, on use.",
-    needs: "A language model with known attention layers; an NVIDIA GPU with bf16.",
+    needs: "A model that writes text, whose attention layers have usual names; an NVIDIA GPU with bf16.",
     cost: Cost::Results,
     results: Results::Changes,
     never_worse: false,
@@ -23,7 +22,7 @@ pub const MOVE: Move = Move {
     code: "BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type=\"nf4\", bnb_4bit_use_double_quant=True)",
     apply: |run| {
         let possible = run.training.quantization == Quantization::None
-            && language_model(run)
+            && writes_text(run)
             && !run.training.qat
             && quantizable(run)
             && has_bf16(run)

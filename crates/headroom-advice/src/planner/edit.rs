@@ -3,7 +3,8 @@
 use std::hash::{Hash, Hasher};
 
 use super::results::Results;
-use crate::moves::conditions::{language_model, nvidia, own_loss, scales_logits};
+use crate::moves::can_swap;
+use crate::moves::conditions::{nvidia, own_loss, scales_logits, writes_text};
 use crate::moves::{Group, Move};
 use headroom_catalog::Os;
 use headroom_scenario::{
@@ -51,6 +52,8 @@ pub enum Edit {
     InBackward(bool),
     Expandable,
     Compile(Compile),
+    /// So many blocks of the network wait in host memory.
+    BlockSwap(u64),
     /// A change that is no axis of its own.
     Move(&'static Move),
 }
@@ -111,7 +114,8 @@ impl Edit {
             Self::InBackward(on) => (12, on.into(), 0, 0),
             Self::Expandable => (13, 0, 0, 0),
             Self::Compile(what) => (14, what as u64, 0, 0),
-            Self::Move(_) => (15, 0, 0, 0),
+            Self::BlockSwap(blocks) => (15, blocks, 0, 0),
+            Self::Move(_) => (16, 0, 0, 0),
         }
     }
 
@@ -132,6 +136,7 @@ impl Edit {
             Self::InBackward(_) => Axis::Of(Group::Stepping),
             Self::Expandable => Axis::Of(Group::Allocator),
             Self::Compile(_) => Axis::Compile,
+            Self::BlockSwap(_) => Axis::Of(Group::Swapping),
             Self::Move(change) => Axis::Of(change.group),
         }
     }
@@ -185,6 +190,7 @@ impl Edit {
             Self::InBackward(false) => "optimizer-after-backward".into(),
             Self::Expandable => "expandable-segments".into(),
             Self::Compile(what) => format!("compile-{}", what.id()),
+            Self::BlockSwap(_) => "block-swap".into(),
             Self::Move(change) => change.id.into(),
         }
     }
@@ -192,7 +198,10 @@ impl Edit {
     /// What it does to the results, if small batches train as large ones do.
     pub fn results(&self) -> Results {
         match self {
-            Self::Checkpointing(..) | Self::InBackward(_) | Self::Expandable => Results::Identical,
+            Self::Checkpointing(..)
+            | Self::InBackward(_)
+            | Self::Expandable
+            | Self::BlockSwap(_) => Results::Identical,
             Self::Optimizer(
                 Optimizer::AdamW8bit
                 | Optimizer::PagedAdamW8bit
@@ -263,8 +272,7 @@ impl Edit {
             }
             Self::Loss(kernel) => {
                 let whole = !matches!(kernel, LossKernel::ChunkedLoss | LossKernel::ChunkedHead);
-                let possible =
-                    language_model(run) && own_loss(run) && (whole || !scales_logits(run));
+                let possible = writes_text(run) && own_loss(run) && (whole || !scales_logits(run));
                 if !possible || divides_a_model(run) {
                     return None;
                 }
@@ -301,6 +309,12 @@ impl Edit {
                 changed.runtime.expandable_segments = true;
             }
             Self::Compile(what) => training.compile = what,
+            Self::BlockSwap(blocks) => {
+                if !can_swap(run) {
+                    return None;
+                }
+                training.block_swap = blocks;
+            }
             Self::Move(change) => return change.on(run),
         }
         (changed != *run).then_some(changed)

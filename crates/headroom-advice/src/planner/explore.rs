@@ -277,6 +277,7 @@ impl Exploration {
         let mut ways = [with_optional(&saving, loss), saving, edits].into_iter();
         let size = Edit::MicroBatch(*sizes.last()?);
         let run = ways.find(|run| evaluator.quick(&with(run, size)).is_some())?;
+        let run = self.fitting(evaluator, run, size);
         let mut place: Option<f64> = None;
         for size in sizes.iter().rev() {
             let Some(quick) = evaluator.quick(&with(&run, Edit::MicroBatch(*size))) else {
@@ -289,6 +290,22 @@ impl Exploration {
             place = Some(place.map_or(quick.seconds, |best| best.min(quick.seconds)));
         }
         place
+    }
+
+    /// The run with what costs nothing, and with the first optimizer that makes it fit, if it does not fit without.
+    fn fitting(&self, evaluator: &mut Evaluator, run: Vec<Edit>, size: Edit) -> Vec<Edit> {
+        let quick = evaluator.quick(&with(&run, size));
+        if quick.is_some_and(|quick| quick.may_fit()) {
+            return run;
+        }
+        let run = with_toggles(evaluator, &run);
+        let ways = self.axes.optimizers.iter();
+        let mut ways = ways.map(|optimizer| with_optional(&run, *optimizer));
+        let found = ways.find(|run| {
+            let quick = evaluator.quick(&with(run, size));
+            quick.is_some_and(|quick| quick.may_fit())
+        });
+        found.unwrap_or(run)
     }
 
     /// The families of a layout.

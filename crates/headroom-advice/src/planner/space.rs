@@ -4,7 +4,7 @@ use super::edit::{Edit, Sharding};
 use super::results::{Locks, Results};
 use crate::micro;
 use crate::moves::conditions::{has_liger, language_model, own_loss};
-use crate::moves::{Cost, Group, MOVES, Move};
+use crate::moves::{Cost, Group, MOVES, Move, can_swap, most_swapped};
 use headroom_base::units::Bytes;
 use headroom_catalog::Os;
 use headroom_core::estimate::usable;
@@ -263,7 +263,22 @@ impl Space {
             ) && change.cost != Cost::Free
                 || change.id == "bucket-view"
         };
-        self.moves(|change| named(change) && change.results < Results::Changes)
+        let mut all = self.moves(|change| named(change) && change.results < Results::Changes);
+        all.extend(self.block_swaps());
+        all
+    }
+
+    /// More and more blocks that wait on the host.
+    fn block_swaps(&self) -> Vec<Edit> {
+        const PARTS: u64 = 4;
+        if !can_swap(&self.run) {
+            return Vec::new();
+        }
+        let most = most_swapped(&self.run).unwrap_or(0);
+        let mut counts: Vec<u64> = (1..=PARTS).map(|part| most * part / PARTS).collect();
+        counts.retain(|count| *count > self.run.training.block_swap);
+        counts.dedup();
+        self.open(counts.into_iter().map(Edit::BlockSwap))
     }
 
     /// The allocator's option, if it is off.

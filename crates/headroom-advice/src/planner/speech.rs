@@ -99,6 +99,7 @@ fn of(edit: &Edit, run: &Scenario) -> String {
         Edit::Expandable => "expandable segments".into(),
         Edit::Compile(Compile::Nothing) => "no torch.compile".into(),
         Edit::Compile(what) => format!("torch.compile: {}", what.label()),
+        Edit::BlockSwap(blocks) => format!("swap {blocks} blocks with host memory"),
         Edit::Move(change) => change.title.into(),
     }
 }
@@ -164,6 +165,15 @@ fn of_memory(before: &Full, after: &Full) -> String {
             to.reserved.expected, from.reserved.expected
         );
     };
+    if to.get() < from.get() / 100 {
+        // Gone from the peak, not necessarily from the run.
+        return format!(
+            "{direction}: the peak was {} with {from} of {}, and is {} without",
+            before.estimate.allocated.expected,
+            name(what),
+            after.estimate.allocated.expected
+        );
+    }
     let layers = space::layers(&after.scenario).filter(|_| what == Category::Activations);
     let of = layers.map_or(String::new(), |layers| format!(" of {layers} layers"));
     format!(

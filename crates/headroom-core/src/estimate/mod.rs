@@ -56,7 +56,7 @@ pub use host::{Host, HostPart};
 pub use host_use::HostUse;
 pub use inputs::{Input, inputs};
 pub use many_steps::{Evaluations, LoopOptions, ManySteps, Retained, StepMemory, StepSequence};
-pub use names::{linear_layers, unmatched};
+pub use names::{attention_projections, linear_layers, unmatched};
 pub use outcome::{Estimate, Fit};
 pub use prediction::{At, Prediction};
 pub use ranks::{QuickStep, RankMemory, quick_step};

@@ -7,11 +7,29 @@ use super::engine::Engine;
 use crate::nets::{Cx, Env, Libraries, construct};
 use crate::tape::{Folding, Machine, Tape};
 use headroom_base::order::distinct;
-use headroom_scenario::{Case, Data, Lora, NameKind, Problem, Training, settings};
+use headroom_scenario::{Case, Data, Lora, NameKind, Problem, Quantization, Training, settings};
 
 /// Patterns that match nothing: adapter targets without a layer, frozen parts without a parameter. Empty if the scenario
 /// has no names.
 pub fn unmatched(case: &Case) -> Result<Vec<Problem>, Unsupported> {
+    if has_names(&case.scenario.training) {
+        parameters(case).map(|paths| unmatched_in(case, &paths))
+    } else {
+        Ok(Vec::new())
+    }
+}
+
+const fn has_names(training: &Training) -> bool {
+    let Training {
+        lora,
+        freeze,
+        train_only,
+        ..
+    } = training;
+    lora.is_some() || !freeze.is_empty() || !train_only.is_empty()
+}
+
+fn unmatched_in(case: &Case, paths: &[String]) -> Vec<Problem> {
     let Training {
         lora,
         freeze,
@@ -19,12 +37,8 @@ pub fn unmatched(case: &Case) -> Result<Vec<Problem>, Unsupported> {
         ..
     } = &case.scenario.training;
     let mut found = Vec::new();
-    if lora.is_none() && freeze.is_empty() && train_only.is_empty() {
-        return Ok(found);
-    }
-    let paths = parameters(case)?;
     if let Some(lora) = lora {
-        let layers = layers(&paths);
+        let layers = layers(paths);
         let named = |target: &str| {
             let mut modules = paths.iter().filter_map(|path| path.strip_suffix(".weight"));
             modules.any(|module| Lora::names(target, module))
@@ -50,23 +64,42 @@ pub fn unmatched(case: &Case) -> Result<Vec<Problem>, Unsupported> {
             .filter(|name| *name != "lm_head")
             .map(|part| ("training.lora.modules_to_save", part));
         let excluded = excluded.chain(copied);
-        found.extend(excluded.filter_map(|(field, part)| missing(field, part, &paths)));
+        found.extend(excluded.filter_map(|(field, part)| missing(field, part, paths)));
     }
     let frozen = freeze.iter().map(|part| ("training.freeze", part));
     let trained = train_only.iter().map(|part| ("training.train_only", part));
     found.extend(
         frozen
             .chain(trained)
-            .filter_map(|(field, part)| missing(field, part, &paths)),
+            .filter_map(|(field, part)| missing(field, part, paths)),
     );
-    Ok(found)
+    found
 }
 
 /// Settings that run but are most likely mistakes, such as names that match nothing.
 pub(super) fn warnings(case: &Case) -> Vec<Problem> {
     let mut all = case.scenario.warnings();
-    all.extend(unmatched(case).unwrap_or_default());
+    let training = &case.scenario.training;
+    let is_quantized = training.quantization != Quantization::None;
+    if has_names(training) || is_quantized {
+        let paths = parameters(case).unwrap_or_default();
+        all.extend(unmatched_in(case, &paths));
+        all.extend(unquantized_experts(case, &paths).filter(|_| is_quantized));
+    }
     all
+}
+
+/// A quantized base of whose experts nothing is quantized: `replace_with_bnb_linear` (transformers/integrations/bitsandbytes.py)
+/// takes linear layers, and since transformers 5 a layer's experts are one parameter of three dimensions.
+fn unquantized_experts(case: &Case, paths: &[String]) -> Option<Problem> {
+    let whole = |path: &String| path.contains(".experts.") && !path.ends_with(".weight");
+    let field = "training.quantization";
+    let expected = "the experts to stay in 16 bits: transformers 5 keeps those of a layer in one tensor, and only linear \
+                    layers are quantized";
+    paths.iter().any(whole).then(|| {
+        let value = settings::find(field).map(|setting| setting.get(case.scenario));
+        Problem::new(field, value.unwrap_or_default(), expected)
+    })
 }
 
 /// Why nothing is trained: a run without gradients is no training run.
@@ -111,6 +144,31 @@ pub fn linear_layers(case: &Case) -> Result<Vec<String>, Unsupported> {
         .filter(plain)
         .map(String::from)
         .collect())
+}
+
+/// The projections of a network's attention, which adapters are put on most; empty if it names them otherwise. Of
+/// `TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING` in peft/utils/constants.py and of diffusers' training scripts.
+pub fn attention_projections(case: &Case) -> Result<Vec<String>, Unsupported> {
+    const NAMES: &[&[&str]] = &[
+        &["q_proj", "k_proj", "v_proj", "o_proj"],
+        &["q_proj", "k_proj", "v_proj", "out_proj"],
+        &["to_q", "to_k", "to_v", "to_out.0"],
+        &["q", "k", "v", "o"],
+        &["query", "key", "value"],
+        &["query_key_value"],
+        &["c_attn"],
+        &["Wqkv"],
+        &["qkv_proj"],
+        &["qkv"],
+    ];
+    let paths = parameters(case)?;
+    let has = |name: &&str| {
+        let mut modules = paths.iter().filter_map(|path| path.strip_suffix(".weight"));
+        modules.any(|module| Lora::names(name, module))
+    };
+    let found = NAMES.iter().find(|names| names.iter().all(has));
+    let found = found.copied().unwrap_or_default();
+    Ok(found.iter().map(|name| (*name).to_string()).collect())
 }
 
 /// The names of modules with a weight matrix.

@@ -86,7 +86,6 @@ pub(super) fn head_alone(facts: &Facts, draft: &mut Draft) -> bool {
 /// Adapters of which nothing says where they go, on a network that has none of the layers that they are on by default: its
 /// attention's projections, as diffusers' and PEFT's scripts adapt.
 pub(super) fn attention_projections(draft: &mut Draft) {
-    const PROJECTIONS: &[&str] = &["to_q", "to_k", "to_v", "to_out.0", "query", "key", "value"];
     let Some(setting) = settings::find(TARGETS).filter(|one| draft.get(one).is_none()) else {
         return;
     };
@@ -102,11 +101,7 @@ pub(super) fn attention_projections(draft: &mut Draft) {
     if lora.targets.iter().any(|name| has(name)) {
         return;
     }
-    let found: Vec<&str> = PROJECTIONS
-        .iter()
-        .copied()
-        .filter(|name| has(name))
-        .collect();
+    let found = estimate::attention_projections(&Case::of(&scenario)).unwrap_or_default();
     if !found.is_empty() {
         let origin = Origin::Assumed("its attention's projections".into());
         draft.read(setting, &found.join(","), origin);
