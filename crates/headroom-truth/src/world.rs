@@ -71,7 +71,8 @@ fn parallel(knobs: &Knobs) -> Result<Parallel, String> {
             ("root", _) => Wrap::Root,
             (other, _) => return Err(format!("wrap `{other}` is not known")),
         },
-        reshard: knobs.reshard.switch() != Some(false),
+        // Its recorder never reshards under a pipeline, as torchtitan.
+        reshard: knobs.reshard.switch() != Some(false) && knobs.engine.as_deref() != Some("pps"),
         reshard_to: match zero.zero_hpz_partition_size {
             // DeepSpeed's own default: no groups.
             Some(0 | 1) => 0,

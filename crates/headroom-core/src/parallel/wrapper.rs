@@ -118,6 +118,11 @@ pub trait Wrapper: fmt::Debug {
     /// What the wrapper queued for the end of backward (`queue_callback` of the engine).
     fn after_backward(&self) {}
 
+    /// What a stage that is not the last hands on, whose model has this scope.
+    fn stage_outputs(&self, _stage: Scope, outputs: Vec<Tensor>) -> Vec<Tensor> {
+        outputs
+    }
+
     /// A pipeline gathers the parameters of a stage, whose model has this scope, frees them, and reduces its gradients once
     /// they are complete.
     fn unshard_stage(&self, _stage: Scope) {}

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::nets::{Cx, Net, Output, Stage};
 use crate::parallel::schedule::{Action, Chunk, Pipeline};
-use crate::tape::{DType, KeptGraph, Param, Phase, Tensor, WeightGradients};
+use crate::tape::{DType, KeptGraph, Param, Phase, Tape, Tensor, WeightGradients};
 
 /// A micro-batch between its passes through a stage.
 #[derive(Default)]
@@ -39,6 +39,8 @@ pub(crate) struct Passes<'a> {
     pub keeps_outputs: bool,
     /// The schedule keeps losses to the end of the step, and what it has sent back (torch.distributed.pipelining does).
     pub keeps_sent: bool,
+    /// Micro-batches that do what others do, and are not run.
+    pub not_run: u64,
 }
 
 /// Runs a step's passes. `batches` has the tensors of each micro-batch.
@@ -52,6 +54,7 @@ pub(crate) fn run(passes: Passes, pipeline: Pipeline, batches: &[Vec<Tensor>]) {
     let tape = &passes.cx.tape;
     // What the micro-batches hold that are not run.
     let mut held_in_flight: Option<Tensor> = None;
+    let mut kept_of_others: Option<Tensor> = None;
     let mut measured = 0;
     let alike = wrapper.properties().repeats && !passes.keeps_outputs;
     let actions = if passes.cx.env.peak_only && alike {
@@ -111,6 +114,9 @@ pub(crate) fn run(passes: Passes, pipeline: Pipeline, batches: &[Vec<Tensor>]) {
                     std::mem::take(&mut flight.graph),
                 );
                 if last && passes.keeps_sent {
+                    if passes.not_run > 0 && kept.is_empty() {
+                        kept_of_others = Some(received_by(tape, &held.0, passes.not_run));
+                    }
                     kept.push(held);
                 }
                 hand_back(pipeline, chunk, &mut flights);
@@ -155,6 +161,7 @@ pub(crate) fn run(passes: Passes, pipeline: Pipeline, batches: &[Vec<Tensor>]) {
             Action::ReleaseHeld => drop(held_in_flight.take()),
         }
     }
+    drop(kept_of_others);
     // `merge_chunks`, where `schedule.step` returns what the model does.
     if let Some((first, rest)) = outputs.split_first() {
         let rest: Vec<&Tensor> = rest.iter().collect();
@@ -176,6 +183,13 @@ fn hand_back(pipeline: Pipeline, chunk: Chunk, flights: &mut BTreeMap<Chunk, InF
     let sent = std::mem::take(&mut flights.entry(chunk).or_default().sent);
     let before = Chunk { stage, ..chunk };
     flights.entry(before).or_default().gradients = sent;
+}
+
+/// What so many micro-batches have received, of which this is one's.
+fn received_by(tape: &Tape, input: &[Rc<Param>], micro_batches: u64) -> Tensor {
+    let bytes = input.iter().map(|leaf| leaf.data.bytes());
+    let bytes = bytes.fold(0, u64::saturating_add);
+    tape.empty("recv", [bytes.saturating_mul(micro_batches)], DType::U8)
 }
 
 /// Receive buffers at a stage boundary.
@@ -215,7 +229,8 @@ fn forward(
         flight.held = held;
     } else {
         drop((loss, held));
-        flight.roots = stages.sent.take();
+        let scope = cx.stage_scope(stage.index as usize);
+        flight.roots = cx.env.wrapper.stage_outputs(scope, stages.sent.take());
     }
 }
 

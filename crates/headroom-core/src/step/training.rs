@@ -104,6 +104,7 @@ impl TrainingLoop<'_> {
                 step,
                 keeps_outputs: self.training.keep_outputs,
                 keeps_sent: !self.net.is_megatron_core(),
+                not_run: (self.training.accumulation).saturating_sub(pipeline.micro_batches as u64),
             };
             pipeline::run(passes, pipeline, &batches);
             return self.update(step);
@@ -288,7 +289,11 @@ impl TrainingLoop<'_> {
             clipping::clip_by_norm(&self.tape, &self.trainable);
         }
         wrapper.before_step();
-        let laid_out = tensor_parallel::laid_out_as_parameters(&self.tape, &self.trainable);
+        let mut laid_out = tensor_parallel::laid_out_as_parameters(&self.tape, &self.trainable);
+        if !optimizer::is_one_kernel(self.training.optimizer) {
+            // Each of several operations lays them out for itself, before those that have temporaries of their own.
+            laid_out.clear();
+        }
         if !self.training.optimizer_in_backward {
             self.optimizer.step(&self.tape, &self.stepped);
         }

@@ -244,7 +244,7 @@ impl Tensor {
         edge.node.is_leaf().then_some(&edge.node)
     }
     /// The number of its storage in the trace.
-    pub(in crate::tape) fn storage_id(&self) -> Option<u32> {
+    pub(crate) fn storage_id(&self) -> Option<u32> {
         self.inner().storage
     }
     /// Whether nothing else holds this storage, so that a sum may be written into it. A view is never the sole owner:

@@ -1,11 +1,15 @@
 //! What happens around a wrapped module: before and after its forward, and before and after its backward
 //! (torch/distributed/fsdp/_fully_shard/_fsdp_state.py and _fsdp_param_group.py).
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::group::ParamGroup;
 use super::{REDUCE_SCATTER, State};
 use crate::tape::{DType, PostAccumulateGradHook, Scope, Stream, Tensor};
+
+/// What runs in backward as a tensor's gradient arrives.
+pub(super) type BackwardHooks = RefCell<Vec<Box<dyn FnOnce()>>>;
 
 impl State {
     /// Gradients that are reduced in another dtype than their own are added to their sums as they arrive.
@@ -91,20 +95,48 @@ impl State {
             group.reshard_after_forward();
         }
         self.order.borrow_mut().push(at);
-        let outputs = outputs
-            .into_iter()
-            .flat_map(|output| {
-                if !output.requires_grad() {
-                    return vec![output];
-                }
-                let (this, group) = (self.clone(), group.clone());
-                Tensor::hooked(vec![output], move || this.pre_backward(at, &group))
-            })
-            .collect();
+        let outputs = self.hook_outputs(at, group, outputs);
         if is_root {
             self.copied_out.clear();
         }
         outputs
+    }
+
+    /// `_register_pre_backward_hook`.
+    pub(super) fn hook_outputs(
+        self: &Rc<Self>,
+        at: usize,
+        group: &Rc<ParamGroup>,
+        outputs: Vec<Tensor>,
+    ) -> Vec<Tensor> {
+        let hooked = outputs.into_iter().flat_map(|output| {
+            if !output.requires_grad() {
+                return vec![output];
+            }
+            let (this, group) = (self.clone(), group.clone());
+            self.on_gradient(output, Box::new(move || this.pre_backward(at, &group)))
+        });
+        hooked.collect()
+    }
+
+    /// `Tensor.register_hook`: hooks of one tensor run in the order in which they came, as of a stage whose output is its last
+    /// layer's.
+    fn on_gradient(&self, output: Tensor, hook: Box<dyn FnOnce()>) -> Vec<Tensor> {
+        let storage = output.storage_id();
+        let before = self.hooked.borrow().clone();
+        let before = before.filter(|(hooked, _)| Some(*hooked) == storage);
+        if let Some(hooks) = before.and_then(|(_, hooks)| hooks.upgrade()) {
+            hooks.borrow_mut().push(hook);
+            return vec![output];
+        }
+        let hooks: Rc<BackwardHooks> = Rc::new(RefCell::new(vec![hook]));
+        let weak = Rc::downgrade(&hooks);
+        self.hooked.replace(storage.map(|storage| (storage, weak)));
+        Tensor::hooked(vec![output], move || {
+            for hook in hooks.take() {
+                hook();
+            }
+        })
     }
 
     /// Gathers what is not gathered ahead.
@@ -151,8 +183,16 @@ impl State {
     }
 
     pub(super) fn pre_backward(&self, at: usize, group: &ParamGroup) {
+        let mut ahead = Vec::new();
+        if self.is_root(at) {
+            ahead.extend(std::iter::from_fn(|| self.gathered.pop()));
+        }
         self.unshard(group);
         self.wait_for_unshard(group, false);
+        // What was gathered ahead is other groups': the hook of a layer that a stage ends with runs before the root's.
+        for buffer in ahead {
+            self.gathered.push(buffer);
+        }
         self.enter_backward(group);
         // Each forward is prefetched once.
         let Some(place) = self.last_of(at) else {

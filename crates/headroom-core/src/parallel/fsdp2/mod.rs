@@ -7,7 +7,7 @@ mod param;
 mod plan;
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use super::{Forward, Properties, Role, World, Wrapper, pinned};
 use crate::tape::fold::Fold;
@@ -15,6 +15,7 @@ use crate::tape::{Category, DType, Param, Relay, Scope, Stream, Tape, Tensor};
 use group::{ParamGroup, Unit};
 use headroom_base::order;
 use headroom_scenario::{Offload, PolicyType, Schedule, Training, Wrap};
+use hooks::BackwardHooks;
 use param::ShardedParam;
 
 /// The streams of `FSDPCommContext`.
@@ -60,6 +61,8 @@ struct State {
     depth: Cell<u32>,
     /// The root modules: one, or a pipeline's stages that this rank has. Their groups come first.
     roots: RefCell<Vec<Scope>>,
+    /// The output that a module's hook is on, and what runs in backward as its gradient arrives.
+    hooked: RefCell<Option<(u32, Weak<BackwardHooks>)>>,
     /// Stages whose parameters are on the way.
     unsharding: RefCell<Vec<Scope>>,
 }
@@ -133,6 +136,7 @@ impl State {
             reduces: Cell::new(world.mesh.stages <= 1),
             depth: Cell::new(0),
             roots: RefCell::default(),
+            hooked: RefCell::default(),
             unsharding: RefCell::default(),
         })
     }
@@ -349,6 +353,18 @@ impl Wrapper for FullyShard {
             }
         }
         fsdp.unsharding.borrow_mut().push(stage);
+    }
+
+    /// The root's hook on what it returns.
+    fn stage_outputs(&self, stage: Scope, outputs: Vec<Tensor>) -> Vec<Tensor> {
+        let fsdp = &self.state;
+        let roots = fsdp.roots.borrow().len();
+        let is_stage = |group: &Rc<ParamGroup>| group.scopes.first() == Some(&stage);
+        let at = fsdp.groups.borrow().iter().take(roots).position(is_stage);
+        let Some((at, group)) = at.and_then(|at| Some((at, fsdp.group(at)?))) else {
+            return outputs;
+        };
+        fsdp.hook_outputs(at, &group, outputs)
     }
 
     fn reshard_stage(&self, stage: Scope) {

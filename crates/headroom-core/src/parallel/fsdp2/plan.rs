@@ -6,7 +6,7 @@ use super::group::Unit;
 use super::{Module, State};
 use crate::parallel::Role;
 use crate::tape::{DType, Param, Tape};
-use headroom_scenario::Wrap;
+use headroom_scenario::{Schedule, Trainer, Wrap};
 
 impl State {
     /// The units of the policy, the root first.
@@ -42,8 +42,7 @@ impl State {
             ranks,
             is_partial: false,
         };
-        // A pipeline keeps its stages' parameters from the first pass to the last.
-        let reshard = parallel.reshard && !self.is_pipelined();
+        let reshard = parallel.reshard && !self.keeps_stages();
         let roots = self.roots.borrow();
         let roots = roots.iter().map(|root| Unit {
             scopes: vec![*root],
@@ -80,6 +79,15 @@ impl State {
             units.push(tail);
         }
         units
+    }
+
+    /// Whether a pipeline keeps its stages' parameters from the first pass to the last: where it gathers and frees each of several
+    /// stages as a whole, and in torchtitan (`get_fsdp_reshard_after_forward_policy` in distributed/fsdp.py).
+    fn keeps_stages(&self) -> bool {
+        let one_each = [Schedule::GPipe, Schedule::OneForwardOneBackward];
+        let by_module = one_each.contains(&self.world.parallel.schedule)
+            && self.world.trainer != Trainer::Torchtitan;
+        self.is_pipelined() && !by_module
     }
 
     /// Whether a unit is experts that are divided over a mesh of their own.

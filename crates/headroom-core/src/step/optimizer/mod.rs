@@ -151,6 +151,11 @@ pub(crate) fn folds(kind: Optimizer) -> bool {
     rule(kind).folds
 }
 
+/// Whether its step is one operation that takes gradients, weights and states alike (`torch._fused_adamw_`).
+pub(crate) fn is_one_kernel(kind: Optimizer) -> bool {
+    matches!(kind, Optimizer::AdamWFused)
+}
+
 /// Whether it leaves gradients of parameters that it does not take from step to step.
 pub(crate) fn leaves_gradients(kind: Optimizer) -> bool {
     rule(kind).params != ParamFilter::All
