@@ -162,13 +162,15 @@ pub(super) fn flops(run: &Run, scenario: &Scenario) -> Flops {
     Flops::new(all.sum::<f64>() / steps(run))
 }
 
-/// The run's kernels with their launch counts: of many equal micro-batches only the first few are simulated, and the last
+/// The run's kernels with their launch counts: of many equal micro-batches only the first few are simulated, and one
 /// of these represents the rest.
 fn weighted<'a>(run: &'a Run, scenario: &Scenario) -> impl Iterator<Item = (&'a Kernel, f64)> {
     let trace = &run.trace;
     let accumulation = scenario.training.accumulation;
     let ran = outline(&run.trace).micro_batches.max(1);
     let rest = accumulation.saturating_sub(ran.into()) as f64;
+    // Where three ran, the second is one of those between.
+    let like_rest = if ran > 2 { 2 } else { ran };
     // After a pipeline's last forward come the backwards of several micro-batches, so no single one can represent the rest:
     // each pass represents equally many.
     let in_pipeline = (run.pipeline_parallel > 1).then(|| {
@@ -190,7 +192,7 @@ fn weighted<'a>(run: &'a Run, scenario: &Scenario) -> impl Iterator<Item = (&'a 
             let is_pass = matches!(mark.phase, Phase::Forward | Phase::Backward);
             let weight = match in_pipeline {
                 Some(each) if is_pass => each,
-                None if batch == ran && mark.phase != Phase::Optimizer => 1.0 + rest,
+                None if batch == like_rest && mark.phase != Phase::Optimizer => 1.0 + rest,
                 _ => 1.0,
             };
             let next = trace.phase_starts.get(i + 1);
