@@ -449,6 +449,8 @@ choice! {
         Fused = "fused", "fused head, no logits (TRL)";
         /// All logits, which accelerate casts to fp32: TRL before, and loops like it.
         Logits = "logits", "all logits in fp32";
+        /// All logits in the type that the model gives them, and a log-softmax of each row: loops without accelerate.
+        LogitsByRow = "logits-by-row", "all logits, their log-softmax row by row";
         /// All logits and their log-softmax: LLaMA-Factory's preference losses.
         LogSoftmax = "log-softmax", "all logits and their log-softmax";
         /// Liger's chunked losses: gradients are made in forward.

@@ -38,6 +38,10 @@ pub struct Task {
     pub evaluated: EvaluationOutput,
     /// Batches of an evaluation.
     pub evaluation_batches: u64,
+    /// The reference's pass comes before the policy's.
+    pub reference_first: bool,
+    /// The loop's name for the policy's logits lives until backward is over.
+    pub keeps_logits: bool,
     /// `output_scores`: the scores of every sampled token stay.
     pub keeps_scores: bool,
     /// `num_labels` of a head for classes.
@@ -69,6 +73,8 @@ impl Default for Task {
             fp32_head: false,
             evaluated: EvaluationOutput::default(),
             evaluation_batches: 4,
+            reference_first: false,
+            keeps_logits: false,
             keeps_scores: false,
             classes: 2,
             negatives: 0,

@@ -40,6 +40,8 @@ const VERSIONS: &[&[(&str, &str)]] = &[&[
     ("fp32_head", "off"),
     ("evaluated", "loss"),
     ("evaluation_batches", "4"),
+    ("reference_first", "off"),
+    ("keeps_logits", "off"),
     ("keeps_scores", "off"),
     ("classes", "2"),
     ("negatives", "0"),

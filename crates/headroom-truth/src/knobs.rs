@@ -29,6 +29,8 @@ pub struct Knobs {
     pub optim: String,
     pub opt_compile: bool,
     pub mb: Option<u64>,
+    /// Rows of the passes that learn from a round of sampling.
+    pub mb_train: Option<u64>,
     pub seq: Option<u64>,
     pub accum: Option<u64>,
     pub attn: Option<String>,
@@ -161,6 +163,10 @@ pub struct FeatureKnobs {
     /// torchao's optimizer offloads gradients too.
     pub og: bool,
     pub old: bool,
+    /// Whether accelerate prepares the models.
+    pub accel: Option<bool>,
+    pub ref_first: bool,
+    pub hold_logits: bool,
     pub scores: bool,
     pub cache: String,
     pub num_return: Option<u64>,

@@ -79,7 +79,7 @@ pub fn apply(knobs: &Knobs, data: &mut Data, training: &mut Training) -> Result<
 fn of_trainer(knobs: &Knobs, data: &mut Data, training: &mut Training) -> Result<(), String> {
     let args = &knobs.args;
     if let Some(peft) = &knobs.peft {
-        refuse(&peft.rest, &["lora_alpha"])?;
+        refuse(&peft.rest, &["lora_alpha", "task_type"])?;
         training.lora = Some(peft.adapters.recorded(AdapterMethod::Lora));
     }
     data.packing = args.packing || args.padding_free;
@@ -215,6 +215,8 @@ fn by_hand(
         objective,
         head: if kind.starts_with("liger") {
             LmHead::Liger
+        } else if fk.accel == Some(false) {
+            LmHead::LogitsByRow
         } else {
             LmHead::Logits
         },
@@ -235,6 +237,8 @@ fn by_hand(
             // The recorder supplies the completions.
             _ => Sampler::VllmElsewhere,
         },
+        reference_first: fk.ref_first,
+        keeps_logits: fk.hold_logits,
         keeps_scores: fk.scores,
         evaluated: if fk.loss_only || fk.metrics == Some(false) {
             EvaluationOutput::Loss
@@ -246,6 +250,12 @@ fn by_hand(
         evaluation_batches: fk.acc.unwrap_or(batches).min(batches),
         ..Task::default()
     };
+    if let (Objective::Ppo, Some(rows)) = (objective, knobs.mb_train) {
+        let rounds = (data.micro_batch / rows.max(1)).max(1);
+        data.micro_batch = rows;
+        training.accumulation = rounds;
+        training.task.generation_batches = rounds;
+    }
     if objective == Objective::Generation {
         data.micro_batch *= fk.num_return.unwrap_or(1);
     }

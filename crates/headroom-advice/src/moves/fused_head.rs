@@ -23,7 +23,10 @@ pub const MOVE: Move = Move {
             task.objective,
             Objective::Dpo | Objective::Kto | Objective::Grpo | Objective::Rloo
         );
-        let all_logits = matches!(task.head, LmHead::Logits | LmHead::LogSoftmax);
+        let all_logits = matches!(
+            task.head,
+            LmHead::Logits | LmHead::LogitsByRow | LmHead::LogSoftmax
+        );
         (known && all_logits)
             .then(|| with(run, |changed| changed.training.task.head = LmHead::Fused))
     },

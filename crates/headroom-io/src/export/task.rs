@@ -35,10 +35,24 @@ pub(super) fn supervised(scenario: &Scenario) -> Option<Problem> {
 pub(super) fn head(task: &Task, known: &[LmHead]) -> Option<Problem> {
     let ids: Vec<&str> = known.iter().map(|head| head.id()).collect();
     let wrong = !known.contains(&task.head);
-    wrong.then(|| {
-        let expected = format!("{} for this target", ids.join(" or "));
-        Problem::new("task.head", task.head.id(), expected)
-    })
+    wrong
+        .then(|| {
+            let expected = format!("{} for this target", ids.join(" or "));
+            Problem::new("task.head", task.head.id(), expected)
+        })
+        .or_else(|| of_own_loops(task))
+}
+
+/// A problem with what loops of one's own choose and trainers do not.
+fn of_own_loops(task: &Task) -> Option<Problem> {
+    let refused = |path| Problem::new(path, "on", "off for this target");
+    if task.objective != Objective::Dpo {
+        None
+    } else if task.reference_first {
+        Some(refused("task.reference_first"))
+    } else {
+        task.keeps_logits.then(|| refused("task.keeps_logits"))
+    }
 }
 
 /// A problem if groups of completions have fewer than two.

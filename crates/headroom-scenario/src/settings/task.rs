@@ -22,12 +22,19 @@ pub(super) fn applies(field: &str, scenario: &Scenario) -> bool {
         "teacher" => objective.has_teacher(),
         "prompt" | "completion" | "sampler" => samples,
         "on_policy" => objective == Objective::Gkd,
-        "generations" | "generation_batches" | "iterations" => {
-            matches!(objective, Objective::Grpo | Objective::Rloo)
+        "generation_batches" => {
+            matches!(
+                objective,
+                Objective::Grpo | Objective::Rloo | Objective::Ppo
+            )
         }
+        "generations" | "iterations" => matches!(objective, Objective::Grpo | Objective::Rloo),
         "vllm_share" | "vllm_sleep" => by_vllm,
         "fp32_head" => matches!(objective, Objective::Grpo | Objective::Rloo),
         "evaluated" | "evaluation_batches" => objective == Objective::Evaluation,
+        "reference_first" | "keeps_logits" => {
+            objective == Objective::Dpo && matches!(task.head, LmHead::Logits | LmHead::LogitsByRow)
+        }
         "keeps_scores" => objective == Objective::Generation,
         "classes" => objective.has_classes(),
         "negatives" | "query" => objective == Objective::Contrastive,
@@ -256,6 +263,28 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: "How many batches are evaluated before what is kept moves to the host (eval_accumulation_steps, or all).",
         memory: "Kept logits grow with it.",
         access: whole!(training.task.evaluation_batches),
+        parent: None,
+    },
+    Setting {
+        path: "task.reference_first",
+        key: "reference_first",
+        label: "Reference first",
+        unit: "",
+        value_type: ValueType::Switch,
+        help: "The loop runs the reference before the policy, so that the reference's logits are gone when the policy's graph is built.",
+        memory: "The reference's pass adds to the weights alone, instead of to the policy's saved tensors.",
+        access: switch!(training.task.reference_first),
+        parent: None,
+    },
+    Setting {
+        path: "task.keeps_logits",
+        key: "keeps_logits",
+        label: "Logits are kept",
+        unit: "",
+        value_type: ValueType::Switch,
+        help: "The loop keeps its name for the policy's logits until backward is over, as for metrics of them.",
+        memory: "The logits stay through backward.",
+        access: switch!(training.task.keeps_logits),
         parent: None,
     },
     Setting {

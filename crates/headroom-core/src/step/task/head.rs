@@ -3,6 +3,7 @@
 use super::Policy;
 use super::rows::Rows;
 use crate::nets::{Cx, LanguageModel, Output};
+use crate::tape::ops::log_softmax;
 use crate::tape::{DType, Tensor};
 use headroom_scenario::LmHead;
 
@@ -36,11 +37,15 @@ pub(crate) fn returned(cx: &Cx, output: Tensor) -> Tensor {
 
 /// Logits of all tokens as a prepared model returns them.
 pub(crate) fn fp32_logits(cx: &Cx, model: &dyn LanguageModel, rows: Rows) -> Tensor {
-    let logits = called(cx, rows, &|| {
+    returned(cx, logits(cx, model, rows))
+}
+
+/// Logits of all tokens as the model gives them.
+fn logits(cx: &Cx, model: &dyn LanguageModel, rows: Rows) -> Tensor {
+    called(cx, rows, &|| {
         let hidden = model.hidden(cx, rows.ids, rows.mask, None);
         model.logits(cx, &hidden)
-    });
-    returned(cx, logits)
+    })
 }
 
 /// `_fused_forward` of TRL (trl/trainer/utils.py): log-probabilities `[B, S - 1]` of the next tokens. Only the `labelled`
@@ -74,9 +79,12 @@ fn fused(cx: &Cx, model: &dyn LanguageModel, rows: Rows, labelled: u64) -> Tenso
     })
 }
 
-/// `selective_log_softmax` before its kernel: the chosen logits less the logarithm of the sum of each row's exponentials, a
-/// sample at a time.
+/// `selective_log_softmax` before its kernel, a sample at a time: the chosen logits less the logarithm of the sum of each row's
+/// exponentials; of 16-bit logits, which that would be inexact for, the chosen ones of a log-softmax.
 pub(crate) fn selective_log_softmax(logits: &Tensor, index: &Tensor) -> Tensor {
+    if !matches!(logits.dtype(), DType::F32 | DType::F64) {
+        return log_softmax_by_row(logits, index);
+    }
     let chosen = logits
         .gather(&index.unsqueeze(-1))
         .pipe(|chosen| chosen.squeeze(-1));
@@ -88,6 +96,27 @@ pub(crate) fn selective_log_softmax(logits: &Tensor, index: &Tensor) -> Tensor {
         }
         None => chosen,
     }
+}
+
+fn log_softmax_by_row(logits: &Tensor, index: &Tensor) -> Tensor {
+    let rows = logits.unbind();
+    let chosen: Vec<Tensor> = rows
+        .iter()
+        .zip(index.unbind())
+        .map(|(row, index)| {
+            log_softmax(row)
+                .pipe(|all| all.gather(&index.unsqueeze(-1)))
+                .pipe(|chosen| chosen.squeeze(-1))
+        })
+        .collect();
+    drop(rows);
+    Tensor::stack(&chosen, 0).unwrap_or_else(|| index.clone())
+}
+
+/// Log-probabilities, and the logits that a caller's name holds on to.
+pub(crate) struct Scored {
+    pub log_probs: Tensor,
+    pub logits: Option<Tensor>,
 }
 
 impl Policy<'_> {
@@ -136,22 +165,42 @@ impl Policy<'_> {
 
     /// Log-probabilities `[B, S - 1]` of the next tokens by the head in force.
     pub(crate) fn log_probs(&self, cx: &Cx, rows: Rows, labelled: u64) -> Tensor {
+        self.scored(cx, rows, labelled).log_probs
+    }
+
+    /// The same with the logits that they were taken from, where there are any.
+    pub(crate) fn scored(&self, cx: &Cx, rows: Rows, labelled: u64) -> Scored {
         match self.task.head {
-            LmHead::Fused | LmHead::Liger => fused(cx, self.model, rows, labelled),
-            LmHead::Logits | LmHead::LogSoftmax => cx.autocast(|| {
-                let logits = fp32_logits(cx, self.model, rows);
+            LmHead::Fused | LmHead::Liger => Scored {
+                log_probs: fused(cx, self.model, rows, labelled),
+                logits: None,
+            },
+            LmHead::Logits | LmHead::LogitsByRow | LmHead::LogSoftmax => cx.autocast(|| {
+                let logits = self.returned(cx, logits(cx, self.model, rows));
                 let next = logits.narrow(1, logits.size(1).saturating_sub(1));
                 drop(logits);
                 let index = rows.ids.narrow(1, next.size(1));
-                selective_log_softmax(&next, &index)
+                Scored {
+                    log_probs: selective_log_softmax(&next, &index),
+                    logits: Some(next),
+                }
             }),
+        }
+    }
+
+    /// Logits as the loop has them: in fp32 where accelerate returns them.
+    pub(crate) fn returned(&self, cx: &Cx, logits: Tensor) -> Tensor {
+        if self.task.head == LmHead::LogitsByRow {
+            logits
+        } else {
+            returned(cx, logits)
         }
     }
 
     /// Runs a trainer's loss: outside of autocast, which each model's forward brings along. A loop of one's own over all logits
     /// has all of it in one region.
     pub(crate) fn loss<T>(&self, cx: &Cx, body: impl FnOnce() -> T) -> T {
-        if self.task.head == LmHead::Logits {
+        if matches!(self.task.head, LmHead::Logits | LmHead::LogitsByRow) {
             body()
         } else {
             cx.tape.without_autocast(body)
@@ -167,7 +216,7 @@ impl Policy<'_> {
                 let all = fused(cx, self.model, rows, labelled);
                 all.narrow(1, completion.min(tokens.saturating_sub(1)))
             }
-            LmHead::Logits | LmHead::LogSoftmax => cx.autocast(|| {
+            LmHead::Logits | LmHead::LogitsByRow | LmHead::LogSoftmax => cx.autocast(|| {
                 // `logits_to_keep` counts the token before the completion; the temperature makes a second copy.
                 let logits = called(cx, rows, &|| {
                     let hidden = self.model.hidden(cx, rows.ids, rows.mask, None);
@@ -175,7 +224,7 @@ impl Policy<'_> {
                     drop(hidden);
                     self.model.logits(cx, &kept)
                 });
-                let mut logits = returned(cx, logits);
+                let mut logits = self.returned(cx, logits);
                 logits = logits.narrow(1, completion.min(tokens));
                 logits = logits.mul_scalar();
                 let index = rows.ids.narrow(1, logits.size(1));

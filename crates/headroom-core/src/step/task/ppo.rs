@@ -31,7 +31,7 @@ impl Net for Ppo<'_> {
                 if cx.tape.declaring() {
                     self.judge(cx, rows);
                 }
-                let wide = logits.to(DType::F32);
+                let wide = self.policy.returned(cx, logits.clone());
                 let completion = self.policy.task.completion;
                 let scaled = wide.narrow(1, completion).mul_scalar();
                 drop(wide);
@@ -59,7 +59,9 @@ impl Net for Ppo<'_> {
         let what = Sample {
             keeps_scores: true,
             prepared: false,
-            ..self.policy.sampled(data.micro_batch, 1)
+            ..self
+                .policy
+                .sampled(data.micro_batch, self.policy.task.generation_batches.max(1))
         };
         let (ids, scores_of_all) = sample(cx, self.policy.model, what);
         // `torch.stack(generation.logits, 1)`.
@@ -96,7 +98,7 @@ impl Ppo<'_> {
         cx.tape.no_grad(|| {
             let _ = self.policy.as_reference(cx, |cx| {
                 let logits = self.logits(cx, rows);
-                let wide = logits.to(DType::F32);
+                let wide = self.policy.returned(cx, logits.clone());
                 let scaled = wide.narrow(1, completion).mul_scalar();
                 drop(wide);
                 let index = rows.ids.narrow(1, completion);

@@ -1,6 +1,7 @@
 //! DPO and KTO: losses over the policy's and a reference's log-probabilities (trl/trainer/dpo_trainer.py, kto_trainer.py).
 
 use super::Policy;
+use super::head::Scored;
 use super::rows::{self, Rows};
 use crate::nets::{Cx, Net, Output};
 use crate::tape::Tensor;
@@ -38,13 +39,23 @@ impl Net for Preference<'_> {
             if let Some(rows) = mismatched {
                 cx.tape.no_grad(|| drop(self.sums(cx, rows)));
             }
-            let policy = self.sums(cx, rows);
-            let reference = self.policy.as_reference(cx, |cx| {
-                if let Some(rows) = mismatched {
-                    drop(self.sums(cx, rows));
-                }
-                self.sums(cx, rows)
-            });
+            let judge = || {
+                self.policy.as_reference(cx, |cx| {
+                    if let Some(rows) = mismatched {
+                        drop(self.sums(cx, rows));
+                    }
+                    self.sums(cx, rows)
+                })
+            };
+            // The reference is made after the model that is trained, whichever runs first.
+            let first = self.policy.task.reference_first && !cx.tape.declaring();
+            let judged = first.then(judge);
+            let Scored { log_probs, logits } = self.scored(cx, rows);
+            let policy = log_probs.pipe(|log_probs| log_probs.sum(&[1]));
+            let reference = judged.unwrap_or_else(judge);
+            if let Some(logits) = logits.filter(|_| self.policy.task.keeps_logits) {
+                cx.tape.keep_with_graph(&logits);
+            }
             preferred(cx, policy, reference)
         })
     }
@@ -61,8 +72,14 @@ impl Preference<'_> {
 
     /// The log-probability of each row.
     fn sums(&self, cx: &Cx, rows: Rows) -> Tensor {
+        self.scored(cx, rows)
+            .log_probs
+            .pipe(|log_probs| log_probs.sum(&[1]))
+    }
+
+    fn scored(&self, cx: &Cx, rows: Rows) -> Scored {
         let labelled = rows::labelled(self.policy.task.labelled, rows.ids);
-        self.policy.log_probs(cx, rows, labelled).sum(&[1])
+        self.policy.scored(cx, rows, labelled)
     }
 }
 

@@ -28,10 +28,11 @@ impl Tensor {
             drop(refers.then(|| part("logits", vocabulary, dtype)));
             let wide = part("logits_gradient", vocabulary, DType::F32);
             let gradient = part("logits_gradient", vocabulary, dtype);
-            drop((wide, logits));
+            drop(wide);
             made.push(part("linear_backward", width, self.dtype()));
             drop(head("linear_backward", weight.dtype()));
-            drop((gradient, judged, input));
+            // The mean of the logits is taken of them at last.
+            drop((logits, gradient, judged, input));
         }
         let further = pairs.saturating_sub(made.len() as u64);
         made.push(part(
