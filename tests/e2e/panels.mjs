@@ -3,19 +3,19 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { until } from "./browser.mjs";
-import { accessible, allocated, headroom, press, test, unfold } from "./test.mjs";
+import { becomes, until } from "./browser.mjs";
+import { accessible, allocated, headroom, test, undo, unfold } from "./test.mjs";
 
 test("advice is worked out in the background, can be taken and taken back", async ({ visit }) => {
   await visit.open();
   await visit.set("data.micro_batch", "64");
   const before = await visit.bytes();
-  await press(visit, '[data-testid="plans-strip"] li button');
+  await visit.press('[data-testid="plans-strip"] [aria-busy=false] li button');
   await until("the advice to be taken", async () => (await visit.bytes()) < before);
-  assert.match(await visit.page.$eval("#verdict", (it) => it.innerText), /fits/);
+  assert.match(await visit.at("#verdict", (it) => it.innerText), /fits/);
   // What was before stays to be seen behind what is.
   await visit.page.waitForSelector('[data-testid="timeline"] .line-ghost');
-  await visit.page.$$eval(".tools button", (all) => all.find((it) => it.textContent === "Undo").click());
+  await undo(visit);
   await until("the run before", async () => (await visit.bytes()) === before);
 });
 
@@ -36,8 +36,7 @@ test("a network is declared by keyboard, checked as it is typed, and taken back"
   await visit.open();
   const focused = () => page.evaluate(() => document.activeElement.id || document.activeElement.dataset.do);
   const into = async (selector, ...keys) => {
-    await page.waitForSelector(selector);
-    await page.focus(selector);
+    await visit.at(selector, (it) => it.focus());
     for (const key of keys) await keyboard.press(key);
   };
   const agrees = async (said) => {
@@ -58,9 +57,9 @@ test("a network is declared by keyboard, checked as it is typed, and taken back"
   await into("#net-0-value0", "End", "Backspace", "Backspace");
   await keyboard.type("6x");
   await page.waitForSelector("#net-0-value0[aria-invalid=true]");
-  assert.match(await page.$eval("#net-0-", (it) => it.innerText), /expected a new name and a whole number/);
+  await page.waitForFunction(() => /expected a new name and a whole number/.test(document.querySelector("#net-0-").innerText));
   assert.equal(await focused(), "net-0-value0");
-  assert.equal(await page.$eval("#net-0-value0", (it) => it.value), "6x");
+  assert.equal(await visit.at("#net-0-value0", (it) => it.value), "6x");
   await keyboard.press("Backspace");
   await keyboard.type("4");
   await page.waitForSelector("#net-0-value0[aria-invalid=false]");
@@ -72,7 +71,7 @@ test("a network is declared by keyboard, checked as it is typed, and taken back"
   await keyboard.press("Backspace");
 
   // Rows come, move and go, and the keyboard stays with them.
-  const kinds = () => page.$$eval("#network-rows legend", (all) => all.map((it) => it.firstChild.data.trim()).join(" "));
+  const kinds = () => visit.all("#network-rows legend", (all) => all.map((it) => it.firstChild.data.trim()).join(" "));
   const before = await kinds();
   await into('[data-do=add][data-row="2"][data-kind=dropout]', "Enter");
   await until("the field of the new row to be focused", async () => (await focused()) === "net-6-p");
@@ -82,11 +81,11 @@ test("a network is declared by keyboard, checked as it is typed, and taken back"
   await agrees(/layer: dropout/);
   await into('[data-do=remove][data-row="5"]', "Enter");
   await until("the row to go", async () => (await kinds()) === before);
-  await page.$$eval(".tools button", (all) => all.find((it) => it.textContent === "Undo").click());
+  await undo(visit);
   await until("the row to be back", async () => (await kinds()) === before.replace("activation", "dropout activation"));
 
   // The text beside them is the same network.
-  await page.$eval("#network-text", (it) => {
+  await visit.at("#network-text", (it) => {
     it.value = "input,kind=values,shape=batch:64:256;\npart,name=core,passes=8;\nmlp,width=1024";
     it.dispatchEvent(new Event("input", { bubbles: true }));
   });
@@ -98,29 +97,28 @@ test("a network is declared by keyboard, checked as it is typed, and taken back"
 
 test("a cell of the fit map is the run it shows", async ({ visit }) => {
   await visit.open();
-  await press(visit, '[data-testid="map"] [data-cell="0 0"]');
+  await visit.press('[data-testid="map"] [data-cell="0 0"]');
   await visit.address("seq=128");
-  assert.equal(await visit.page.$eval('[name="data.micro_batch"]', (it) => it.value), "1");
+  await becomes("the cell's batch", () => visit.at('[name="data.micro_batch"]', (it) => it.value), "1");
 });
 
 test("plans are kept by name, and come back from their file", async ({ visit }) => {
   await visit.open();
   await visit.set("data.micro_batch", "3");
   await unfold(visit, "plans");
-  await visit.page.type('[data-testid="plans"] input', "three <b>");
+  await visit.type('[data-testid="plans"] input', "three <b>");
   const buttons = '[data-testid="plans"] .actions button';
-  await press(visit, buttons);
+  await visit.press(buttons);
   await visit.page.waitForSelector('[data-testid="plans"] [data-open]');
   const { name } = await visit.download(`${buttons}:last-child`);
   assert.equal(name, "headroom-plans.json");
 
-  await press(visit, '[data-testid="plans"] [data-forget]');
+  await visit.press('[data-testid="plans"] [data-forget]');
   await until("no plans", async () => (await visit.page.$('[data-testid="plans"] [data-open]')) === null);
   await visit.set("data.micro_batch", "5");
-  await (await visit.page.$('[data-testid="open-file"]')).uploadFile(join(visit.downloads, name));
-  await visit.page.waitForSelector('[data-testid="plans"] [data-open]');
-  assert.equal(await visit.page.$eval('[data-testid="plans"] [data-open]', (it) => it.innerText), "three <b>");
-  await press(visit, '[data-testid="plans"] [data-open]');
+  await visit.upload(join(visit.downloads, name));
+  assert.equal(await visit.at('[data-testid="plans"] [data-open]', (it) => it.innerText), "three <b>");
+  await visit.press('[data-testid="plans"] [data-open]');
   await visit.address("mb=3");
 });
 
@@ -130,7 +128,7 @@ test("a file of ours opens as the run it was written for", async ({ visit }) => 
   const bytes = await visit.bytes();
   const { name } = await visit.download('[data-testid="export-yaml"]');
   await visit.set("data.micro_batch", "5");
-  await (await visit.page.$('[data-testid="open-file"]')).uploadFile(join(visit.downloads, name));
+  await visit.upload(join(visit.downloads, name));
   await until("the run of the file", async () => (await visit.bytes()) === bytes);
 });
 
@@ -149,7 +147,7 @@ test("a recorded model is dropped, answers as on the command line, and travels i
   assert.equal(bytes, allocated(file));
   const link = await visit.address("rec=");
   await visit.set("data.micro_batch", "3");
-  await visit.page.$$eval(".tools button", (all) => all.find((it) => it.textContent === "Undo").click());
+  await undo(visit);
   await until("the run before", async () => (await visit.bytes()) === bytes);
   // Another window, which knows of no file.
   const other = await visit.newPage();
@@ -163,7 +161,7 @@ test("a recorded model is dropped, answers as on the command line, and travels i
 
 test("charts are saved as drawing, picture and numbers", async ({ visit }) => {
   await visit.open();
-  await visit.page.$eval('[data-testid="timeline"] ~ details:last-of-type', (it) => (it.open = true));
+  await visit.at('[data-testid="timeline"] ~ details:last-of-type', (it) => void (it.open = true));
   await visit.page.waitForSelector('[data-testid="save-timeline"]');
   const save = (kind) => visit.download(`[data-testid="save-timeline"] [data-as="${kind}"]`);
   assert.match((await save("svg")).text, /^<svg /);
@@ -176,15 +174,15 @@ test("charts are saved as drawing, picture and numbers", async ({ visit }) => {
 test("a probe's log is drawn beside the prediction, and its difference can be laid on the answer", async ({ visit }) => {
   await visit.open();
   const line = (step) => JSON.stringify({ step, peak_allocated: 2 ** 34, allocated: 2 ** 31, reserved: 2 ** 34 });
-  await visit.page.type("#doctor", `${[0, 1, 2].map(line).join("\n")}\n`);
+  await visit.type("#doctor", `${[0, 1, 2].map(line).join("\n")}\n`);
   await visit.page.waitForSelector('[data-testid="measured"] svg .line-ghost');
-  assert.match(await visit.page.$eval('[data-testid="measured"] table', (it) => it.innerText), /16\.0 GiB/);
-  const verdict = () => visit.page.$eval("#verdict", (it) => it.innerText);
+  await visit.page.waitForFunction(() => /16\.0 GiB/.test(document.querySelector('[data-testid="measured"] table')?.innerText));
+  const verdict = () => visit.at("#verdict", (it) => it.innerText);
   const before = await verdict();
-  await press(visit, '[data-testid="measured"] .actions button');
+  await visit.press('[data-testid="measured"] .actions button');
   await visit.address("kept=");
   await until("the answer to be corrected", async () => (await verdict()) !== before);
-  await press(visit, '[data-testid="calibrated"] button');
+  await visit.press('[data-testid="calibrated"] button');
   await until("the difference to go", async () => (await visit.page.$('[data-testid="calibrated"]')) === null);
   const { name } = await visit.download('[data-testid="probe"]');
   assert.equal(name, "headroom_probe.py");
@@ -234,21 +232,21 @@ test("a memory snapshot says which lines hold the memory, and what the run on th
   const open = async (name, bytes) => {
     const file = join(visit.downloads, name);
     writeFileSync(file, bytes);
-    await (await page.$('[data-testid="open-file"]')).uploadFile(file);
+    await visit.upload(file);
   };
-  const said = () => page.$eval('[data-testid="snapshot"]', (it) => it.innerText);
+  const said = () => visit.at('[data-testid="snapshot"]', (it) => it.innerText);
   await open("snapshot.pickle", pickle({ segments: [{ device: 0, total_size: 4 * 2 ** 30, blocks }], device_traces: [] }));
   await until("the snapshot to be told", async () => /3\.00 GiB allocated of 4\.00 GiB reserved/.test(await said()));
   assert.match(await said(), /me\/train\.py:42 step\s+1\s+3\.00 GiB/);
   // It is compared only where somebody says that it is this run.
   assert.doesNotMatch(await said(), /Not in the run/);
-  await page.$eval('[data-testid="snapshot"] button.primary', (it) => it.click());
+  await visit.press('[data-testid="snapshot"] button.primary');
   await until("the comparison", async () => /Not in the run on the screen\s+Made by\s+Blocks\s+Each\s+me\/train\.py:42 step/.test(await said()));
   assert.equal(await page.evaluate(() => document.activeElement.id), "diagnose-title");
   await accessible(visit, "a snapshot");
   await open("other.pickle", "no pickle at all");
   await until("the refusal", async () => /not a PyTorch memory snapshot/.test(await said()));
-  await page.$eval('[data-testid="snapshot"] .actions button', (it) => it.click());
+  await visit.press('[data-testid="snapshot"] .actions button');
   await page.waitForSelector('[data-testid="snapshot"][hidden]');
   assert.deepEqual(visit.heard, []);
 });
@@ -257,7 +255,7 @@ test("several GPUs show what each holds and computes", async ({ visit }) => {
   const { page } = visit;
   const small = "dims=layers=2,hidden=128,heads=2&seq=64";
   await visit.open(`${visit.site.url}#v=1&${small}`);
-  assert.equal(await page.$eval('[data-testid="ranks"]', (it) => it.hidden), true);
+  assert.equal(await visit.at('[data-testid="ranks"]', (it) => it.hidden), true);
   await page.goto("about:blank");
   await visit.open(`${visit.site.url}#v=1&model=llama-3.1-8b&dims=layers=2&seq=64&mb=1&gpus=2&pp=2&accum=2`);
   await page.waitForFunction(() => {
@@ -265,19 +263,19 @@ test("several GPUs show what each holds and computes", async ({ visit }) => {
     return rows.map((it) => it.cells[0].innerText).join() === "Stage 1,Stage 2" && rows.every((it) => it.querySelectorAll("rect").length > 3);
   });
   // One machine with a GPU for each stage, and what each stage computes when.
-  const machines = await page.$$eval('[data-testid="cluster"] .machine', (all) => all.map((it) => it.innerText.split(/\s*\n\s*/).join()));
-  assert.deepEqual(machines, ["Machine 1,Stage 1,Stage 2"]);
+  const machines = () => visit.all('[data-testid="cluster"] .machine', (all) => all.map((it) => it.innerText.split(/\s*\n\s*/).join()));
+  await becomes("the machines", machines, ["Machine 1,Stage 1,Stage 2"]);
   await page.waitForSelector('[data-testid="pipeline"]:not([hidden]) svg .fill-backward');
-  const boxes = await page.$$eval('[data-testid="pipeline"] .drawing polygon', (all) => all.length);
-  assert.equal(boxes, 8, "two stages, two micro-batches, forward and back");
-  const waits = /each GPU is idle (\d+) % of the time/.exec(await page.$eval('[data-testid="pipeline"]', (it) => it.innerText));
+  const boxes = () => visit.all('[data-testid="pipeline"] .drawing polygon', (all) => all.length);
+  await becomes("two stages, two micro-batches, forward and back", boxes, 8);
+  const waits = /each GPU is idle (\d+) % of the time/.exec(await visit.at('[data-testid="pipeline"]', (it) => it.innerText));
   // A third of the passes, which are not all of the step.
   assert.ok(Number(waits[1]) > 5 && Number(waits[1]) < 33, waits[0]);
   // A plan that is applied is the run: the page then needs what its row said.
-  const row = '[data-testid="planner"] .advice tbody tr:last-child';
-  await page.waitForSelector(row);
-  const needs = await page.$eval(`${row} [data-head="Needs"]`, (it) => it.innerText);
-  await page.$eval(`${row} button`, (it) => it.click());
+  const needs = await visit.at('[data-testid="planner"] > .advice[aria-busy=false] tbody tr:last-child', (row) => {
+    row.querySelector("button").click();
+    return row.querySelector('[data-head="Needs"]').innerText;
+  });
   await page.waitForFunction((needs) => document.querySelector(".verdict").innerText.includes(needs), {}, needs);
   await page.waitForFunction(() => document.activeElement.id === "place-change");
   await accessible(visit, "several GPUs");
@@ -287,7 +285,7 @@ test("several GPUs show what each holds and computes", async ({ visit }) => {
 test("the network's panel says how a model in Python is recorded", async ({ visit }) => {
   await visit.open();
   await unfold(visit, "network");
-  const lines = await visit.page.$eval('[data-testid="network"] .record pre', (it) => it.innerText.trim().split("\n"));
+  const lines = await visit.at('[data-testid="network"] .record pre', (it) => it.innerText.trim().split("\n"));
   assert.equal(lines.length, 3);
   assert.match(lines[0], /^headroom record > headroom_record\.py$/);
   // What the first line prints has what the last one calls.
@@ -297,7 +295,7 @@ test("the network's panel says how a model in Python is recorded", async ({ visi
 
 test("a system's guide stands beside what is computed", async ({ visit }) => {
   await visit.open();
-  await visit.page.select("#preset", "dreams");
+  await visit.select("#preset", "dreams");
   await visit.page.waitForSelector('[data-testid="guide"]:not([hidden])');
   await unfold(visit, "guide");
   await visit.page.waitForFunction(
@@ -314,10 +312,10 @@ test("every program shows the files that the command line writes, or says what i
   for (const preset of ["gpt2-small", "llama-8b-lora-24gb", "dreams"]) {
     const link = headroom(["link", preset]).trim();
     await visit.open(`${visit.site.url}${link}`);
-    const targets = await page.$$eval("#export-target option", (all) => all.map((option) => option.value));
+    const targets = await visit.all("#export-target option", (all) => all.map((option) => option.value));
     for (const target of targets) {
       const expected = files(link, target);
-      await page.select("#export-target", target);
+      await visit.select("#export-target", target);
       await until(`${target} of ${preset} to show ${Object.keys(expected).join(", ") || "problems"}`, async () => {
         const shown = await page.$$eval("#files pre", (all) => Object.fromEntries(all.map((pre) => [pre.id, pre.textContent])));
         return isDeepStrictEqual(shown, expected) && { shown };
