@@ -35,6 +35,8 @@ const SHOWN: &[&str] = &[
     "training.precision",
     "data.micro_batch",
     "data.sequence",
+    "data.height",
+    "data.frames",
     "training.accumulation",
     "training.optimizer",
     "training.checkpointing",
@@ -92,7 +94,11 @@ fn words(setting: &Setting, scenario: &Scenario) -> Option<String> {
         }
         "training.precision" => text::short_choice(training.precision.label()),
         "data.micro_batch" => text::batch(&scenario.data.micro_batch.to_string()),
-        "data.sequence" if scenario.data.sequence > 1 => text::tokens(scenario.data.sequence),
+        "data.sequence" if scenario.data.sequence > 1 && settings::takes_length(scenario) => {
+            text::tokens(scenario.data.sequence)
+        }
+        "data.height" => text::resolution(scenario)?,
+        "data.frames" => text::frames(scenario)?,
         "training.accumulation" if training.accumulation > 1 => {
             text::accumulate(training.accumulation)
         }

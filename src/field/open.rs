@@ -124,7 +124,7 @@ fn of_brought(brought: Brought, words: bool, run: &Scenario) -> Opened {
             .chain(asked)
             .chain(problems)
             .chain(left)
-            .chain(brought.notes.clone())
+            .chain(brought.notes.iter().map(|note| text::note(note)))
             .collect(),
         draft: Box::new(brought.draft),
         words,

@@ -65,6 +65,14 @@ fn place(rank: &OneRank, all: &[OneRank], copies: bool) -> String {
     }
 }
 
+/// How many neighbours split each matrix or each sequence, if their groups lie within machines.
+fn neighbours(scenario: &Scenario) -> Option<usize> {
+    let mesh = scenario.mesh();
+    let near = mesh.tensor.max(1).saturating_mul(mesh.context.max(1));
+    let each = scenario.hardware.gpus_of_a_machine();
+    (near > 1 && near < each && each.is_multiple_of(near)).then_some(near as usize)
+}
+
 /// A row for each group of identical machines.
 #[component]
 pub(crate) fn Cluster(ranks: Memo<Vec<OneRank>>) -> impl IntoView {
@@ -76,9 +84,13 @@ pub(crate) fn Cluster(ranks: Memo<Vec<OneRank>>) -> impl IntoView {
         if ranks.is_empty() {
             return Vec::new();
         }
-        let (all, copies) = session.answer.with(|answer| {
+        let (all, copies, near) = session.answer.with(|answer| {
             let scenario = &answer.scenario;
-            (machines(scenario, &ranks), has_copies(scenario))
+            (
+                machines(scenario, &ranks),
+                has_copies(scenario),
+                neighbours(scenario),
+            )
         });
         let row = |machines: &Machines| {
             let gpu = |rank: &usize| {
@@ -91,10 +103,22 @@ pub(crate) fn Cluster(ranks: Memo<Vec<OneRank>>) -> impl IntoView {
                     </li>
                 })
             };
+            let gpus = match near {
+                None => {
+                    view! { <ul>{machines.gpus.iter().map(gpu).collect_view()}</ul> }.into_any()
+                }
+                Some(near) => {
+                    let group = |gpus: &[usize]| {
+                        view! { <li class="neighbours"><ul>{gpus.iter().map(gpu).collect_view()}</ul></li> }
+                    };
+                    view! { <ul class="groups">{machines.gpus.chunks(near).map(group).collect_view()}</ul> }
+                        .into_any()
+                }
+            };
             view! {
                 <div class="machine">
                     <span class="quiet">{text::machines(machines.first, machines.last)}</span>
-                    <ul>{machines.gpus.iter().map(gpu).collect_view()}</ul>
+                    {gpus}
                 </div>
             }
             .into_any()
@@ -107,7 +131,14 @@ pub(crate) fn Cluster(ranks: Memo<Vec<OneRank>>) -> impl IntoView {
         }
         rows
     };
-    view! { <div class="cluster" data-testid="cluster">{rows}</div> }
+    let groups = move || {
+        let groups = session.answer.with(|answer| {
+            let mesh = answer.scenario.mesh();
+            text::groups(&mesh, neighbours(&answer.scenario).is_some())
+        });
+        (!groups.is_empty()).then(|| view! { <p class="quiet">{groups}</p> })
+    };
+    view! { <div class="cluster" data-testid="cluster">{groups}{rows}</div> }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::shared::signals::memo;
 use crate::shared::tone::Tone;
 use crate::shared::worker::{Helper, JobKind, Work};
 use crate::text;
-use headroom_advice::{FitMap, Size};
+use headroom_advice::{FitMap, Rows, Size};
 use headroom_base::units::Bytes;
 use headroom_core::estimate::{Band, Fit};
 use headroom_scenario::Scenario;
@@ -87,6 +87,14 @@ pub fn Map() -> impl IntoView {
             .reply
             .with(|reply| helper.about.with(|about| filled(about, &reply.lines)))
     });
+    let title = move || {
+        let (rows, size) = map.with(|map| (map.rows, map.size));
+        match (rows, size) {
+            (Rows::Frames, _) => text::MAP_OF_VIDEOS,
+            (Rows::Batch, Size::Sequence) => text::MAP,
+            (Rows::Batch, _) => text::MAP_OF_PICTURES,
+        }
+    };
     let axis = move || text::map_axis(session.units.get(), map.with(|map| map.usable));
     view! {
         <section
@@ -96,7 +104,7 @@ pub fn Map() -> impl IntoView {
             data-testid="map"
         >
             <header>
-                <h2 class="title" id="map-title">{text::MAP}</h2>
+                <h2 class="title" id="map-title">{title}</h2>
                 <p class="quiet">{axis}</p>
             </header>
             <div class="scroller">
@@ -124,11 +132,31 @@ fn moved(
     })
 }
 
+const fn named(rows: Rows) -> &'static str {
+    match rows {
+        Rows::Batch => text::SAMPLES,
+        Rows::Frames => text::FRAMES,
+    }
+}
+
+const fn sized(size: Size) -> &'static str {
+    match size {
+        Size::Sequence => text::TOKENS,
+        Size::Image | Size::Resolution => text::PIXELS,
+    }
+}
+
 #[component]
 fn Grid(map: Memo<FitMap>) -> impl IntoView {
     let session = Session::current();
     // The cells keep their elements, and so the focus, while their numbers arrive.
-    let axes = memo(move || map.with(|map| (map.batches.clone(), map.sizes.clone(), map.size)));
+    let axes = memo(move || {
+        map.with(|map| {
+            let titles = (0..map.sizes.len()).map(|column| map.title(column));
+            let heads = [named(map.rows), sized(map.size)];
+            (map.batches.clone(), titles.collect::<Vec<_>>(), heads)
+        })
+    });
     let stop = RwSignal::new((0, 0));
     let take = move |(row, column): (usize, usize)| {
         if let Some(scenario) = map.with_untracked(|map| map.at(row, column)) {
@@ -149,15 +177,11 @@ fn Grid(map: Memo<FitMap>) -> impl IntoView {
         event.prevent_default();
     };
     let grid = move || {
-        let (batches, sizes, size) = axes.get();
-        let what = match size {
-            Size::Sequence => text::TOKENS,
-            Size::Image => text::PIXELS,
-        };
-        let title = |size: &u64| {
+        let (batches, sizes, [rows, columns]) = axes.get();
+        let title = |size: &String| {
             view! {
                 <th scope="col" class="number">
-                    {*size}
+                    {size.clone()}
                 </th>
             }
         };
@@ -182,7 +206,7 @@ fn Grid(map: Memo<FitMap>) -> impl IntoView {
             <table class="fit-map" role="grid" aria-labelledby="map-title" on:keydown=on_key>
                 <thead>
                     <tr>
-                        <th scope="col">{format!("{} \\ {what}", text::SAMPLES)}</th>
+                        <th scope="col">{format!("{rows} \\ {columns}")}</th>
                         {sizes.iter().map(title).collect_view()}
                     </tr>
                 </thead>
@@ -223,7 +247,7 @@ fn Cell(
         let band = known.get()?;
         let (_, words) = cell(band.as_ref(), found.get().0);
         let Some(band) = band else {
-            return Some((String::new(), format!("{name}: {words}")));
+            return Some(("–".into(), format!("{name}: {words}")));
         };
         let (units, measure) = (session.units.get(), measure.get());
         let figure = band.expected.show_in_unit_of(measure, units);

@@ -8,6 +8,7 @@ pub mod host;
 pub mod map;
 pub mod network;
 pub mod one_rank;
+pub mod phases;
 pub mod pipeline;
 pub mod ranks;
 pub mod stack;

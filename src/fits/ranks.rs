@@ -118,6 +118,7 @@ pub fn PerGpu() -> impl IntoView {
         >
             <header><h3 id="ranks-title">{text::PER_GPU}</h3></header>
             <p class="quiet">{text::PER_GPU_ABOUT}</p>
+            <p class="quiet" role="status">{move || waiting().then_some(text::WORKING)}</p>
             <Cluster ranks/>
             <div class="scroller" tabindex="0" role="group" aria-label=text::PER_GPU aria-busy=move || waiting().to_string()>
                 <table class="plain-table ranks">
@@ -126,7 +127,7 @@ pub fn PerGpu() -> impl IntoView {
                             <th scope="col">"GPU"</th>
                             <th scope="col"><span class="aside">"Memory"</span></th>
                             <th scope="col" class="number">"Allocated"</th>
-                            <th scope="col" class="number">"On the device"</th>
+                            <th scope="col" class="number">{text::WHOLE}</th>
                             <th scope="col">"Fits"</th>
                         </tr>
                     </thead>

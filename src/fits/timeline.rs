@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 
+use crate::fits::phases::PhasePeaks;
 use crate::shared::chart::{SavePicture, Scrubber, TimelineData};
 use crate::shared::colours::CATEGORIES;
 use crate::shared::saves::Saves;
@@ -79,11 +80,20 @@ pub fn Timeline() -> impl IntoView {
         let pointed = pointed.get().filter(|at| *at < estimate.timeline.len());
         Some(pointed.unwrap_or(peak))
     });
+    let with_vllm = memo(move || {
+        session
+            .settled
+            .with(|answer| text::holds_vllm(&answer.scenario))
+    });
     let readout = memo(move || {
         let at = at.get()?;
         let units = session.units.get();
         let shown = self::readout(&estimate.get()?.timeline, at, units)?;
-        let parts = course.with(|course| course.get(at).map(|parts| largest(parts, units)));
+        let parts = course.with(|course| {
+            course
+                .get(at)
+                .map(|parts| largest(parts, units, with_vllm.get()))
+        });
         Some(format!("{shown}{}", parts.unwrap_or_default()))
     });
     let point = move |across: Option<f64>| {
@@ -140,7 +150,8 @@ pub fn Timeline() -> impl IntoView {
             </header>
             <figure class="chart" data-testid="timeline">
                 <Scrubber label="Event of the step" svg=drawing size value max cursor ends point scrub readout/>
-                <Key course/>
+                <Key course with_vllm/>
+                <PhasePeaks estimate course/>
             </figure>
             <Alive at/>
             <Folded title=text::TABLE class="numbers same">
@@ -160,19 +171,19 @@ type Parts = Vec<estimate::Part<Category>>;
 
 /// The legend of the drawing's colours.
 #[component]
-fn Key(course: Memo<Vec<Parts>>) -> impl IntoView {
+fn Key(course: Memo<Vec<Parts>>, with_vllm: Memo<bool>) -> impl IntoView {
     let shown = memo(move || {
         let is_in = |category: &Category| {
             course.with(|course| course.iter().flatten().any(|part| part.what == *category))
         };
         CATEGORIES.into_iter().filter(is_in).collect::<Vec<_>>()
     });
-    let item = |category: Category| {
-        let (id, label, _) = text::category(category);
+    let item = move |category: Category| {
+        let (id, _, _) = text::category(category);
         view! {
             <li>
                 <Swatch part=id/>
-                {label}
+                {move || text::label_of(category, with_vllm.get())}
             </li>
         }
     };
@@ -184,11 +195,14 @@ fn Key(course: Memo<Vec<Parts>>) -> impl IntoView {
 }
 
 /// The three largest parts of an instant, as text.
-fn largest(parts: &Parts, units: UnitStyle) -> String {
+fn largest(parts: &Parts, units: UnitStyle, with_vllm: bool) -> String {
     let parts = sorted(parts.iter(), |one, other| other.bytes.cmp(&one.bytes));
     let shown = parts.iter().take(3).map(|part| {
-        let (_, label, _) = text::category(part.what);
-        format!("{} {}", label.to_ascii_lowercase(), part.bytes.show(units))
+        let label = match text::label_of(part.what, with_vllm) {
+            text::VLLM => text::VLLM.into(),
+            label => label.to_ascii_lowercase(),
+        };
+        format!("{label} {}", part.bytes.show(units))
     });
     let shown: Vec<String> = shown.collect();
     if shown.is_empty() {

@@ -55,7 +55,7 @@ impl Draft {
         let before = setting.get(preset);
         let typed = self.typed.get(setting.path);
         Shown {
-            applies: setting.applies(self.scenario()),
+            applies: text::applies(setting, self.scenario()),
             preset: (before != value).then_some(before),
             source: self.source(setting),
             problem: typed.and_then(|typed| typed.problem.clone()),

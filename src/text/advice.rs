@@ -74,6 +74,14 @@ pub fn apply_plan(plan: &str) -> String {
     format!("Apply {plan}")
 }
 
+/// "Now 14.4 GiB, 164 ms a step".
+pub fn now_is(needs: &str, time: Option<&str>) -> String {
+    match time {
+        Some(time) => format!("Now {needs}, {}", per_step(time)),
+        None => format!("Now {needs}"),
+    }
+}
+
 pub fn per_step(time: &str) -> String {
     format!("{time} a step")
 }
@@ -119,7 +127,7 @@ pub fn costs(step: f64, epoch: Option<f64>) -> String {
 pub fn map_axis(units: UnitStyle, usable: Option<Bytes>) -> Option<String> {
     let usable = usable?;
     Some(format!(
-        "{} of {} usable. Press a cell to use its values.",
+        "In {}; {} are usable. Press a cell to use its values.",
         units.scale(usable).1,
         usable.show(units)
     ))

@@ -78,6 +78,9 @@ pub fn expected(problem: &Problem) -> String {
 }
 
 pub const MAP: &str = "Which batch fits at which length";
+pub const MAP_OF_PICTURES: &str = "Which batch fits at which size";
+pub const MAP_OF_VIDEOS: &str = "How many frames fit at which size";
+pub const FRAMES: &str = "frames";
 pub const SAMPLES: &str = "samples";
 pub const TOKENS: &str = "tokens";
 pub const PIXELS: &str = "pixels";

@@ -1,5 +1,7 @@
 //! Texts about several GPUs.
 
+use headroom_base::mesh::Mesh;
+
 pub const PER_GPU: &str = "What each GPU holds";
 pub const PER_GPU_ABOUT: &str = "The fullest GPU decides whether the job fits.";
 pub const PIPELINE: &str = "When each stage computes";
@@ -15,6 +17,33 @@ pub fn pipeline_about(unit: &str, micro_batches: usize, of: u64, waits: f64) -> 
     format!(
         "One row per stage, in {unit}; numbers are micro-batches. Over a full step each GPU is idle {waits:.0} % of the time.{first}"
     )
+}
+
+/// "2 tensor parallel × 4 shards × 2 stages. Framed GPUs split each matrix among them."
+pub fn groups(mesh: &Mesh, framed: bool) -> String {
+    let named = [
+        (mesh.tensor, "tensor parallel"),
+        (mesh.context, "context parallel"),
+        (mesh.shard, "shards"),
+        (mesh.data, "replicas"),
+        (mesh.stages, "pipeline stages"),
+    ];
+    let named = named.iter().filter(|(size, _)| *size > 1);
+    let named: Vec<String> = named.map(|(size, name)| format!("{size} {name}")).collect();
+    if named.is_empty() {
+        return String::new();
+    }
+    let experts = match mesh.expert {
+        0 | 1 => String::new(),
+        many => format!("; experts over {many}"),
+    };
+    let split = match (mesh.tensor > 1, mesh.context > 1) {
+        _ if !framed => "",
+        (true, true) => ". Framed GPUs split matrices and sequences among them",
+        (true, false) => ". Framed GPUs split each matrix among them",
+        _ => ". Framed GPUs split each sequence among them",
+    };
+    format!("{}{experts}{split}.", named.join(" × "))
 }
 
 /// "Machine 3", "Machines 1–16".

@@ -15,6 +15,8 @@ pub const fn phase(phase: Phase) -> &'static str {
     }
 }
 
+pub const PHASE_PEAKS: &str = "The most that is allocated in each phase, within the GPU's memory.";
+
 pub fn peak_in(phase: Phase) -> String {
     format!("Peak in {}", self::phase(phase).to_ascii_lowercase())
 }

@@ -1,5 +1,6 @@
 //! Texts of the start panel, of opening files and links, and of privacy.
 
+use headroom_catalog as catalog;
 use headroom_scenario::share::DATA_VERSION;
 
 pub const TAGLINE: &str = "Does this training run fit on that GPU?";
@@ -35,6 +36,25 @@ pub fn graph_failed(id: &str) -> String {
     )
 }
 
+/// A reader's note with the catalogue's names for its ids: “H100” is read as NVIDIA H100 SXM5 80GB.
+pub fn note(note: &str) -> String {
+    let named = note.split_once(" is read as ").and_then(|(said, id)| {
+        let model = || catalog::model(id).map(|model| model.name);
+        let name = catalog::gpu(id).map(|gpu| gpu.name).or_else(model)?;
+        Some(format!("{said} is read as {name}"))
+    });
+    let mut quoted = String::new();
+    for (at, part) in named.as_deref().unwrap_or(note).split('`').enumerate() {
+        match at {
+            0 => {}
+            odd if odd % 2 == 1 => quoted.push('“'),
+            _ => quoted.push('”'),
+        }
+        quoted.push_str(part);
+    }
+    quoted
+}
+
 pub const OPEN_IN: &str = "Open in Headroom";
 pub const BACK_TO_YOURS: &str = "Back to my scenario";
 pub const SHARED: &str = "You opened a shared scenario. ";
@@ -57,4 +77,18 @@ pub fn asked(what: &str, why: &str) -> String {
 /// A key of a file without a corresponding setting.
 pub fn ignored(what: &str) -> String {
     format!("ignored: {what}")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn notes_have_names_and_no_marks() {
+        let check = |note: &str, expected: &str| assert_eq!(super::note(note), expected);
+        check(
+            "`H100` is read as h100-sxm5-80gb",
+            "“H100” is read as NVIDIA H100 SXM5 80GB",
+        );
+        check("`a` and `b` contradict", "“a” and “b” contradict");
+        check("nothing marked", "nothing marked");
+    }
 }

@@ -4,6 +4,7 @@ use std::num::NonZero;
 
 use super::network::DECLARED;
 use headroom_base::units::{Bytes, UnitStyle};
+use headroom_scenario::settings;
 use headroom_scenario::{Batch, Case, Checkpointing, Objective, Quantization, Runtime, Scenario};
 
 /// The number of things that are not modelled.
@@ -86,9 +87,16 @@ pub fn about(scenario: &Scenario) -> String {
         mode => format!(", checkpointing: {}", mode.label().to_lowercase()),
     };
     let (batch, length) = (scenario.data.micro_batch, scenario.data.sequence);
-    let batch = match length {
-        1 => format!("batch of {batch}"),
-        _ => format!("{batch} × {length} tokens"),
+    let pictures = (
+        super::frames(scenario),
+        super::resolution(scenario),
+        settings::takes_length(scenario) && length > 1,
+    );
+    let batch = match pictures {
+        (Some(frames), Some(size), _) => format!("{batch} × {frames} of {size}"),
+        (None, Some(size), _) => format!("{batch} × {size}"),
+        (_, None, true) => format!("{batch} × {length} tokens"),
+        (_, None, false) => format!("batch of {batch}"),
     };
     let batch = match training.accumulation {
         1 => batch,

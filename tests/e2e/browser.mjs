@@ -146,15 +146,13 @@ export class Visit {
 
   /** Chooses an entry of a list, once the list has it. */
   async select(selector, value) {
-    await this.page.waitForSelector(`${selector} option[value="${value}"]`);
-    await this.at(
-      selector,
-      (it, value) => {
-        it.value = value;
-        for (const kind of ["input", "change"]) it.dispatchEvent(new Event(kind, { bubbles: true }));
-      },
-      value,
-    );
+    const choose = (it, value) => {
+      if (![...it.options].some((option) => option.value === value)) return false;
+      it.value = value;
+      for (const kind of ["input", "change"]) it.dispatchEvent(new Event(kind, { bubbles: true }));
+      return true;
+    };
+    await until(`${selector} to have ${value}`, () => this.at(selector, choose, value));
   }
 
   /** Opens a file by the page's own field for files. */

@@ -1,5 +1,7 @@
 // What people stumbled over, each done again as they did it.
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { until } from "./browser.mjs";
 import { Person } from "./person.mjs";
 import { headroom, test, unfold } from "./test.mjs";
@@ -54,11 +56,14 @@ test("lists begin with what is new and used", async ({ visit }) => {
   };
   await first("model.id", "qwen", /^Qwen3/);
   await first("model.id", "mistral", /^Mi(ni)?stral/);
-  await first("hardware.gpu", "H100", /^H100 SXM/);
-  await first("hardware.gpu", "12 GB", /^GeForce.* 12 GB|^(?!.*(128|Apple))/);
+  await first("hardware.gpu", "H100", /H100 SXM/);
+  await first("hardware.gpu", "12 GB", /^(?!.*(128|Apple))/);
   await visit.type('[name="hardware.gpu"]', "H100");
   await page.keyboard.press("Enter");
   await until("the usual H100", async () => /H100 SXM5 80/.test(await value(visit, "hardware.gpu")));
+  await visit.type('[name="hardware.gpu"]', "12 GB");
+  await page.keyboard.press("Enter");
+  await until("a GPU of 12 GB", async () => /12 ?GB|3060|4070|2060/.test(await value(visit, "hardware.gpu")));
 });
 
 test("a model brings its usual run", async ({ visit }) => {
@@ -83,6 +88,143 @@ test("a repair shows its numbers before the click", async ({ visit }) => {
   await visit.select("#export-target", "torchtune");
   const labels = await visit.all(".remedies button", (all) => all.map((it) => it.innerText));
   for (const label of labels) assert.match(label, /: [\d.]+ [KMGT]iB, (fits|probably|does)/);
+});
+
+test("a repair that lowers the effective batch says so before the click", async ({ visit }) => {
+  await Person.open(visit, headroom(["link", "qwen-7b-grpo-vllm-8x80gb"]).trim());
+  const before = Number(/GPUs = (\d+)/.exec(await visit.at(".verdict", (it) => it.innerText))[1]);
+  await visit.select("#export-target", "verl");
+  await visit.page.waitForFunction(() => document.querySelector("#files pre, .remedies button"));
+  const labels = await visit.page.$$eval(".remedies button", (all) => all.map((it) => it.innerText));
+  for (const label of labels) {
+    const batch = /effective batch (\d+) → (\d+)/.exec(label);
+    if (/parallelism to none/i.test(label)) assert.ok(batch && Number(batch[1]) === before, label);
+  }
+});
+
+test("a pasted launch command keeps its GPUs", async ({ visit }) => {
+  await visit.open();
+  const paste = (command) =>
+    visit.at(
+      "#any",
+      (it, command) => {
+        it.value = command;
+        it.dispatchEvent(new Event("input", { bubbles: true }));
+      },
+      command,
+    );
+  for (const [launcher, gpus] of [
+    ["torchrun --nproc_per_node 8 \\\n  train.py --model_name_or_path Qwen/Qwen2.5-0.5B \\\n  --per_device_train_batch_size 3\n", "8"],
+    ["accelerate launch --num_processes 4 \\\n  train.py --model_name_or_path Qwen/Qwen2.5-0.5B \\\n  --per_device_train_batch_size 5\n", "4"],
+    ["srun --nodes 2 --ntasks-per-node 8 --gpus-per-node 8 \\\n  python train.py --model_name_or_path Qwen/Qwen2.5-0.5B \\\n  --per_device_train_batch_size 7\n", "16"],
+  ]) {
+    await paste(launcher);
+    await until(`${gpus} GPUs of ${launcher}`, async () => (await value(visit, "hardware.gpus")) === gpus);
+  }
+});
+
+test("vLLM's memory is called vLLM's, in every panel", async ({ visit }) => {
+  await Person.open(visit, headroom(["link", "qwen-7b-grpo-vllm-8x80gb"]).trim());
+  await visit.page.waitForSelector('[data-testid="timeline"] .cursor');
+  for (const panel of ['[data-testid="breakdown"]', '[data-testid="timeline"]']) {
+    const said = await visit.at(panel, (it) => it.innerText);
+    assert.match(said, /vLLM and buffers/, panel);
+    assert.doesNotMatch(said.replaceAll("vLLM and buffers", ""), /[Bb]uffers\s+2\d\.\d GiB/, panel);
+  }
+  // Sampling is a phase of the step, with a bar of its own.
+  assert.match(await visit.at('[data-testid="phases"]:not([hidden])', (it) => it.innerText), /Generation\s+[\d.]+ GiB/);
+});
+
+test("one run has one verdict", async ({ visit }) => {
+  await visit.open(`${visit.site.url}#v=1&mb=64`);
+  const [needs, short] = /Needs ([\d.]+ GiB).*does not fit, ([\d.]+) short/.exec(await verdict(visit)).slice(1);
+  assert.match(await visit.page.title(), /does not fit/i);
+  const bar = await visit.at(".pictures", (it) => it.textContent);
+  assert.ok(bar.includes(`${short} GiB over`), `${short}: ${bar.slice(0, 200)}`);
+  await visit.page.waitForSelector('[data-testid="plans-strip"] [aria-busy=false]');
+  const now = () => visit.at('[data-testid="plans-strip"] .plan-now', (it) => it.textContent);
+  await until("the same in the plans", async () => (await now()).includes(needs));
+  assert.ok((await visit.at('[data-testid="breakdown"] .total', (it) => it.innerText)).includes(needs));
+});
+
+test("what is locked does not change in any plan", async ({ visit }) => {
+  await visit.open(`${visit.site.url}#v=1&model=llama-3.1-8b&mb=1&seq=4096&lora=on&precision=fp32`);
+  const rows = await visit.all('[data-testid="planner"] > .advice[aria-busy=false] tbody tr', (all) => all.map((it) => it.innerText));
+  assert.ok(rows.length > 0);
+  for (const row of rows) if (!/if |unlock|precision/i.test(row)) assert.doesNotMatch(row, /adapters in bf16|weights in bf16|pure bf16/i);
+});
+
+test("pictures and videos have a size, not a length", async ({ visit }) => {
+  for (const [model, size] of [
+    ["sdxl-unet", /1 × 1024 × 1024 pixels/],
+    ["wan2.1-t2v-1.3b", /1 × 81 frames of 480 × 832 pixels/],
+  ]) {
+    await visit.page.goto("about:blank");
+    await visit.open(`${visit.site.url}#v=1&model=${model}&mb=1`);
+    const said = await about(visit);
+    assert.match(said, size);
+    assert.doesNotMatch(said, /tokens/);
+    assert.equal(await visit.at('[data-path="data.sequence"]', (it) => it.checkVisibility()), false);
+    // What is not counted is said.
+    assert.match(await visit.at(".verdict", (it) => it.innerText), /not modelled/);
+  }
+  const heads = await visit.at('[data-testid="map"] thead', (it) => it.innerText);
+  assert.match(heads, /frames \\ pixels/);
+});
+
+test("a file that names no model changes nothing, and says so", async ({ visit }) => {
+  await visit.open();
+  const before = await about(visit);
+  const file = join(visit.downloads, "config.json");
+  writeFileSync(file, '{"model_type": "nonsense-9000", "hidden": "x"}');
+  await visit.upload(file);
+  await until("the refusal", async () => (await visit.page.$(".link-notes li")) !== null);
+  assert.equal(await about(visit), before);
+  assert.ok(await visit.at("#any", (it) => it.checkVisibility()));
+});
+
+test("heads that cannot be grouped are refused, and the last answer is marked", async ({ visit }) => {
+  await visit.open(`${visit.site.url}#v=1&model=llama-3.2-1b&dims=heads=10,kv=3&mb=1`);
+  await until("the problem", async () => /10 attention heads cannot share 3/.test(await visit.at(".verdict", (it) => it.innerText)));
+});
+
+test("more GPUs than a machine holds stand in several", async ({ visit }) => {
+  await visit.open(`${visit.site.url}#v=1&model=llama-3.1-8b&dims=layers=2&gpu=h100-sxm5-80gb&seq=64&mb=1&gpus=32&par=fsdp2`);
+  const machines = () => visit.all('[data-testid="cluster"] .machine', (all) => all.map((it) => it.innerText));
+  await until("machines 1 to 4", async () => /Machines 1–4/.test((await machines()).join()));
+});
+
+test("files have the learning rate that the method needs", async ({ visit }) => {
+  await Person.open(visit, headroom(["link", "llama-8b-lora-24gb"]).trim());
+  await visit.select("#export-target", "trl");
+  await until("the file", async () => (await visit.page.$$eval("#files pre", (all) => all.map((it) => it.textContent).join())).includes("learning_rate: 0.0002"));
+});
+
+test("a link's settings are not marked as changed, and its notice goes by itself", async ({ visit }) => {
+  await visit.open(`${visit.site.url}#v=1&model=llama-3.2-1b&mb=2&seq=512&accum=2&optim=sgd`);
+  assert.equal(await visit.page.$(".changed:not([hidden])"), null);
+  await visit.kept();
+  await visit.page.waitForSelector("#offline-notice", { hidden: true, timeout: 15_000 });
+});
+
+for (const width of [1440, 360]) {
+  test(`a page of ${width} pixels ends where its content does`, async ({ visit }) => {
+    await visit.page.setViewport({ width, height: 900 });
+    await visit.open();
+    const [end, bottom] = await visit.page.evaluate(() => [
+      document.documentElement.scrollHeight,
+      Math.max(...[...document.querySelectorAll("#app footer, #app .answers > *")].map((it) => it.getBoundingClientRect().bottom + scrollY)),
+    ]);
+    // On a phone the verdict stays at the foot of the screen, above which the page can be scrolled.
+    assert.ok(end - bottom < (width < 800 ? 160 : 60), `${end - bottom} px of nothing`);
+  });
+}
+
+test("names of GPUs are whole", async ({ visit }) => {
+  await visit.open();
+  await visit.type('[name="hardware.gpu"]', "H100");
+  const cut = await visit.all('[id="hardware.gpu.list"] [role=option]', (all) => all.filter((it) => it.scrollWidth > it.clientWidth + 1).map((it) => it.innerText));
+  assert.deepEqual(cut, []);
 });
 
 test("a guide's table gives most of its width to reasons", async ({ visit }) => {

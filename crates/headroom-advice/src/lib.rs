@@ -25,7 +25,7 @@ pub use effect::{Effect, effect};
 pub use goal::Goal;
 pub use gpus::{GpuVerdict, Row as GpuRow, SortBy, gpus, sort as sort_gpus};
 pub use largest_batch::{LargestBatch, largest_batch};
-pub use map::{FitMap, Size};
+pub use map::{FitMap, Rows, Size};
 pub use micro::with_batch;
 pub use moves::{Cost, FOLKLORE, Folklore, Group, MOVES, Move, find as find_move};
 pub use planner::{Locks, Plan, PlanId, Planner, Plans, Results, plan};

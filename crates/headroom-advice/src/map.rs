@@ -1,9 +1,10 @@
-//! The fit map: which micro-batch fits at which sample size, computed one cell at a time.
+//! The fit map: which micro-batch fits at which sample size, of videos how many frames at which resolution, computed one
+//! cell at a time.
 
 use headroom_base::order::sorted;
 use headroom_base::units::Bytes;
 use headroom_core::estimate::{Band, estimate};
-use headroom_scenario::{Case, Scenario};
+use headroom_scenario::{Case, Scenario, settings};
 
 /// What varies between the columns of a map: the sample size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,14 +13,89 @@ pub enum Size {
     Sequence,
     /// Pixels along an image's side.
     Image,
+    /// Pixels of a diffusion network's height; the width keeps its proportion to it.
+    Resolution,
+}
+
+/// What varies between the rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    Batch,
+    /// Frames of a video, of which few fit more than one.
+    Frames,
+}
+
+impl Rows {
+    fn of(scenario: &Scenario) -> Self {
+        match frames(scenario) {
+            Some(_) => Self::Frames,
+            None => Self::Batch,
+        }
+    }
+
+    fn get(self, scenario: &Scenario) -> u64 {
+        match self {
+            Self::Batch => scenario.data.micro_batch,
+            Self::Frames => frames(scenario).unwrap_or(1),
+        }
+    }
+
+    fn set(self, scenario: &mut Scenario, value: u64) {
+        match self {
+            Self::Batch => scenario.data.micro_batch = value,
+            Self::Frames => scenario.data.frames = value,
+        }
+    }
+
+    fn around(self, scenario: &Scenario) -> Vec<u64> {
+        let now = self.get(scenario);
+        match self {
+            Self::Batch => {
+                let below = now.max(1).ilog2().min(5);
+                doubled(now, below, 8 - below, 1, BATCHES)
+            }
+            // Video autoencoders keep the first frame and squeeze those after it.
+            Self::Frames => {
+                let after = doubled(now.saturating_sub(1), 3, 2, SQUEEZED, FRAMES);
+                let mut all = vec![1];
+                all.extend(after.into_iter().map(|frames| frames + 1));
+                all.dedup();
+                all
+            }
+        }
+    }
+}
+
+/// A size of a diffusion network's samples, if it has one: what is given, or its own.
+fn sized(scenario: &Scenario, path: &str, given: u64, name: &str) -> Option<u64> {
+    settings::find(path).filter(|setting| setting.applies(scenario))?;
+    match given {
+        0 => Case::of(scenario).listed_size(name),
+        given => Some(given),
+    }
+    .filter(|size| *size > 0)
+}
+
+fn frames(scenario: &Scenario) -> Option<u64> {
+    sized(scenario, "data.frames", scenario.data.frames, "frames")
+}
+
+/// Height and width of a diffusion network's samples.
+fn resolution(scenario: &Scenario) -> Option<(u64, u64)> {
+    let (height, width) = (scenario.data.height, scenario.data.width);
+    Some((
+        sized(scenario, "data.height", height, "height")?,
+        sized(scenario, "data.width", width, "width")?,
+    ))
 }
 
 impl Size {
     /// The axis for this scenario's model.
     pub fn of(scenario: &Scenario) -> Self {
-        match image(scenario) {
-            Some(_) => Self::Image,
-            None => Self::Sequence,
+        match (resolution(scenario), image(scenario)) {
+            (Some(_), _) => Self::Resolution,
+            (None, Some(_)) => Self::Image,
+            (None, None) => Self::Sequence,
         }
     }
 
@@ -27,6 +103,7 @@ impl Size {
         match self {
             Self::Sequence => scenario.data.sequence,
             Self::Image => image(scenario).unwrap_or(1),
+            Self::Resolution => resolution(scenario).map_or(1, |(height, _)| height),
         }
     }
 
@@ -36,7 +113,48 @@ impl Size {
             Self::Image => {
                 scenario.model.dims.insert(IMAGE.into(), value);
             }
+            Self::Resolution => {
+                let width = width(scenario, value);
+                (scenario.data.height, scenario.data.width) = (value, width);
+            }
         }
+    }
+
+    fn around(self, scenario: &Scenario) -> Vec<u64> {
+        let now = self.get(scenario);
+        match self {
+            Self::Sequence => doubled(now, 3, 3, 1, SEQUENCES),
+            // Image sides stay multiples of a patch only in coarser steps than a half.
+            Self::Image => doubled(now, 1, 2, 16, IMAGES),
+            Self::Resolution => {
+                let scaled = SCALES.map(|(times, over)| match times == over {
+                    true => now,
+                    false => rounded(now * times, over),
+                });
+                let within = scaled.into_iter().filter(|side| *side <= IMAGES);
+                let mut all = sorted(within, u64::cmp);
+                all.dedup();
+                all
+            }
+        }
+    }
+}
+
+/// The resolutions of a map, as parts of the scenario's.
+const SCALES: [(u64, u64); 5] = [(1, 2), (2, 3), (1, 1), (3, 2), (2, 1)];
+
+/// A side that autoencoders and patches of all networks divide.
+fn rounded(side: u64, over: u64) -> u64 {
+    const UNIT: u64 = 32;
+    ((side + over * UNIT / 2) / (over * UNIT)).max(1) * UNIT
+}
+
+/// The width that goes with a height.
+fn width(scenario: &Scenario, height: u64) -> u64 {
+    match resolution(scenario) {
+        Some((own, width)) if own == height => width,
+        Some((own, width)) => rounded(height * width, own),
+        None => height,
     }
 }
 
@@ -59,6 +177,8 @@ fn image(scenario: &Scenario) -> Option<u64> {
 pub struct FitMap {
     pub size: Size,
     pub sizes: Vec<u64>,
+    pub rows: Rows,
+    /// Micro-batches or frames.
     pub batches: Vec<u64>,
     pub usable: Option<Bytes>,
     /// The cells computed so far.
@@ -69,19 +189,12 @@ pub struct FitMap {
 impl FitMap {
     /// An empty grid around a scenario: its sample size halved and doubled, and micro-batches from one upwards.
     pub fn around(scenario: &Scenario) -> Self {
-        let size = Size::of(scenario);
-        let now = size.get(scenario);
-        // Image sides stay multiples of a patch only in coarser steps than a half.
-        let sizes = match size {
-            Size::Sequence => doubled(now, 3, 3, 1, SEQUENCES),
-            Size::Image => doubled(now, 1, 2, 16, IMAGES),
-        };
-        let batch = scenario.data.micro_batch;
-        let below = batch.max(1).ilog2().min(5);
+        let (size, rows) = (Size::of(scenario), Rows::of(scenario));
         Self {
             size,
-            sizes,
-            batches: doubled(batch, below, 8 - below, 1, BATCHES),
+            sizes: size.around(scenario),
+            rows,
+            batches: rows.around(scenario),
             usable: None,
             cells: Vec::new(),
             scenario: scenario.clone(),
@@ -95,9 +208,20 @@ impl FitMap {
     /// The scenario of a cell, if it is valid.
     pub fn at(&self, row: usize, column: usize) -> Option<Scenario> {
         let mut scenario = self.scenario.clone();
-        scenario.data.micro_batch = *self.batches.get(row)?;
+        self.rows.set(&mut scenario, *self.batches.get(row)?);
         self.size.set(&mut scenario, *self.sizes.get(column)?);
         Some(scenario)
+    }
+
+    /// A column's size as text.
+    pub fn title(&self, column: usize) -> String {
+        let Some(size) = self.sizes.get(column) else {
+            return String::new();
+        };
+        match self.size {
+            Size::Resolution => format!("{size}×{}", width(&self.scenario, *size)),
+            Size::Sequence | Size::Image => size.to_string(),
+        }
     }
 
     /// Computes the next cell.
@@ -119,7 +243,7 @@ impl FitMap {
     pub fn current(&self) -> Option<(usize, usize)> {
         let place = |all: &[u64], value| all.iter().position(|size| *size == value);
         Some((
-            place(&self.batches, self.scenario.data.micro_batch)?,
+            place(&self.batches, self.rows.get(&self.scenario))?,
             place(&self.sizes, self.size.get(&self.scenario))?,
         ))
     }
@@ -129,6 +253,9 @@ impl FitMap {
 const SEQUENCES: u64 = 1 << 20;
 const IMAGES: u64 = 4096;
 const BATCHES: u64 = 1 << 16;
+const FRAMES: u64 = 1 << 10;
+/// Frames that become one in most video autoencoders.
+const SQUEEZED: u64 = 4;
 
 /// A value halved and doubled repeatedly, as long as it stays a multiple of `unit` and within bounds.
 fn doubled(now: u64, halves: u32, doubles: u32, unit: u64, most: u64) -> Vec<u64> {
@@ -197,6 +324,27 @@ mod tests {
         scenario.model.id = "resnet-50".into();
         assert_eq!(Size::of(&scenario), Size::Image);
         assert_eq!(Size::of(&Scenario::default()), Size::Sequence);
+    }
+
+    #[test]
+    fn videos_vary_frames_and_resolution() {
+        let mut scenario = Scenario::default();
+        scenario.model.id = "wan2.1-t2v-14b".into();
+        (
+            scenario.data.height,
+            scenario.data.width,
+            scenario.data.frames,
+        ) = (720, 1280, 81);
+        let map = FitMap::around(&scenario);
+        assert_eq!((map.rows, map.size), (Rows::Frames, Size::Resolution));
+        assert_eq!(map.batches, [1, 21, 41, 81, 161, 321]);
+        let titles: Vec<String> = (0..map.sizes.len()).map(|at| map.title(at)).collect();
+        assert_eq!(
+            titles,
+            ["352×640", "480×864", "720×1280", "1088×1920", "1440×2560"]
+        );
+        let (row, column) = map.current().unwrap();
+        assert_eq!(map.at(row, column), Some(scenario));
     }
 
     #[test]

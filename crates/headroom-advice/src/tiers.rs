@@ -46,7 +46,7 @@ impl Tier {
                 "Leaves room for fragmentation over a long run and an occasional larger batch."
             }
             Self::Aggressive => "For constant batch sizes on a dedicated GPU.",
-            Self::Maximum => "No room for surprises: expect an occasional out-of-memory error.",
+            Self::Maximum => "No margin: one long batch will crash it.",
         }
     }
 

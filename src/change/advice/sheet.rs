@@ -13,6 +13,8 @@ pub enum Cell {
     Text(String),
     /// A main text and a less prominent explanation.
     Note(String, String),
+    /// A name, and a list of what makes it up, each with a less prominent explanation.
+    Steps(String, Vec<(String, String)>),
     Size(Bytes),
     /// A quantity before and after.
     Change(Bytes, Bytes),
@@ -125,7 +127,7 @@ impl Sheet {
 
 /// Text without line and cell separators.
 fn flat(text: &str) -> String {
-    text.replace(['\t', '\n', '\u{1f}'], " ")
+    text.replace(['\t', '\n', '\u{1e}', '\u{1f}'], " ")
 }
 
 impl Row {
@@ -144,7 +146,10 @@ impl Cell {
     /// Its main text.
     pub fn title(&self) -> String {
         match self {
-            Self::Text(text) | Self::Note(text, _) | Self::Shown(_, text) => text.clone(),
+            Self::Text(text)
+            | Self::Note(text, _)
+            | Self::Steps(text, _)
+            | Self::Shown(_, text) => text.clone(),
             Self::Size(_) | Self::Change(..) => String::new(),
         }
     }
@@ -158,6 +163,16 @@ impl Cell {
         match self {
             Self::Text(text) => format!("t{}", flat(text)),
             Self::Note(text, note) => format!("n{}\u{1f}{}", flat(text), flat(note)),
+            Self::Steps(text, steps) => {
+                let entry = |(what, why): &(String, String)| {
+                    format!("\u{1f}{}\u{1e}{}", flat(what), flat(why))
+                };
+                format!(
+                    "l{}{}",
+                    flat(text),
+                    steps.iter().map(entry).collect::<String>()
+                )
+            }
             Self::Size(bytes) => format!("b{}", bytes.get()),
             Self::Change(from, to) => format!("c{}\u{1f}{}", from.get(), to.get()),
             Self::Shown(value, text) => format!("s{value}\u{1f}{}", flat(text)),
@@ -171,6 +186,15 @@ impl Cell {
         let bytes = |text: &str| text.parse().ok().map(Bytes::new);
         Some(match (kind, rest.split_once('\u{1f}')) {
             ('t', _) => Self::Text(rest.into()),
+            ('l', _) => {
+                let mut fields = rest.split('\u{1f}');
+                let name = fields.next()?.into();
+                let entry = |field: &str| {
+                    let (what, why) = field.split_once('\u{1e}')?;
+                    Some((what.into(), why.into()))
+                };
+                Self::Steps(name, fields.filter_map(entry).collect())
+            }
             ('n', Some((text, note))) => Self::Note(text.into(), note.into()),
             ('b', _) => Self::Size(bytes(rest)?),
             ('c', Some((from, to))) => Self::Change(bytes(from)?, bytes(to)?),
@@ -183,7 +207,7 @@ impl Cell {
     fn key(&self) -> (Option<f64>, &str) {
         match self {
             Self::Text(text) => (text.parse().ok(), text),
-            Self::Note(text, _) => (None, text),
+            Self::Note(text, _) | Self::Steps(text, _) => (None, text),
             Self::Size(bytes) => (Some(bytes.get() as f64), ""),
             // The largest saving is the smallest number.
             Self::Change(from, to) => (Some(to.get() as f64 - from.get() as f64), ""),
@@ -221,7 +245,7 @@ mod tests {
             Some(&Scenario::default()),
             vec![
                 Cell::Note("one\ttwo".into(), "why".into()),
-                "x".into(),
+                Cell::Steps("x".into(), vec![("do".into(), "why".into())]),
                 Cell::Size(size),
                 Cell::Change(size, Bytes::gib(1.0)),
                 Cell::Shown(0.5, "half".into()),

@@ -148,6 +148,14 @@ fn shown(cell: &Cell, units: UnitStyle) -> AnyView {
             let (text, note) = (text.clone(), note.clone());
             view! { {text}" "<span class="note">{note}</span> }.into_any()
         }
+        Cell::Steps(name, steps) => {
+            let step = |(what, why): &(String, String)| {
+                let (what, why) = (what.clone(), why.clone());
+                view! { <li>{what}" "<span class="note">{why}</span></li> }
+            };
+            let steps = steps.iter().map(step).collect_view();
+            view! { <strong>{name.clone()}</strong><ol class="steps">{steps}</ol> }.into_any()
+        }
         Cell::Size(bytes) => bytes.show(units).into_any(),
         Cell::Change(from, to) => compare::change(*from, *to, units).into_any(),
     }

@@ -74,7 +74,7 @@ fn found(plans: &Plans) -> Found {
         kind: Kind::Now,
         name: text::AS_IT_IS.into(),
         steps: String::new(),
-        why: String::new(),
+        changes: Vec::new(),
         results: String::new(),
         programs: String::new(),
         needs: plans.now.estimate.device.expected + plans.now.estimate.growth,
@@ -110,16 +110,19 @@ fn found(plans: &Plans) -> Found {
 
 fn whole(kind: Kind, name: &str, plan: &Plan) -> Proposal {
     let steps: Vec<&str> = plan.changes.iter().map(|it| it.text.as_str()).collect();
-    let why: Vec<&str> = plan.changes.iter().map(|it| it.why.as_str()).collect();
     Proposal {
         kind,
         name: name.into(),
         steps: steps.join("; "),
-        why: why.join(". "),
+        changes: plan.changes.iter().map(does).collect(),
         results: plan.results.label().into(),
         programs: programs(&plan.full.scenario),
         ..figures(&plan.full)
     }
+}
+
+fn does(change: &Change) -> (String, String) {
+    (change.text.clone(), change.why.clone())
 }
 
 fn step(plan: &Plan, change: &Change) -> Proposal {
@@ -127,7 +130,7 @@ fn step(plan: &Plan, change: &Change) -> Proposal {
         kind: Kind::Step,
         name: text::on_the_way(plan.id.label()),
         steps: change.text.clone(),
-        why: change.why.clone(),
+        changes: vec![does(change)],
         ..figures(&change.after)
     }
 }
@@ -137,7 +140,7 @@ fn figures(full: &Full) -> Proposal {
         kind: Kind::Plan,
         name: String::new(),
         steps: String::new(),
-        why: String::new(),
+        changes: Vec::new(),
         results: String::new(),
         programs: String::new(),
         needs: full.device(),

@@ -22,7 +22,7 @@ fn sheet(runs: &[&Proposal]) -> Sheet {
     for run in runs {
         let time = run.seconds.map(Seconds::new);
         let cells = vec![
-            Cell::Note(format!("{}: {}", run.name, run.steps), run.why.clone()),
+            Cell::Steps(run.name.clone(), run.changes.clone()),
             Cell::Size(run.needs),
             time.map_or("–".into(), |time| {
                 Cell::Shown(time.get(), time.to_string())

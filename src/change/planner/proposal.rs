@@ -40,7 +40,8 @@ pub struct Proposal {
     pub name: String,
     /// Its changes, in an order in which each helps.
     pub steps: String,
-    pub why: String,
+    /// Each of them with what it does.
+    pub changes: Vec<(String, String)>,
     pub results: String,
     pub programs: String,
     pub needs: Bytes,
@@ -52,15 +53,20 @@ pub struct Proposal {
 }
 
 const SEPARATOR: char = '\t';
+/// Between a change and what it does, and after both.
+const DOES: char = '\u{1e}';
+const END: char = '\u{1f}';
 
 impl Proposal {
     pub fn write(&self) -> String {
+        let change = |(what, does): &(String, String)| format!("{what}{DOES}{does}{END}");
+        let changes: String = self.changes.iter().map(change).collect();
         let seconds = self.seconds.map(|seconds| seconds.to_string());
         let fields = [
             self.kind.id(),
             &self.name,
             &self.steps,
-            &self.why,
+            &changes,
             &self.results,
             &self.programs,
             &self.needs.get().to_string(),
@@ -75,11 +81,15 @@ impl Proposal {
     fn read(line: &str) -> Option<Self> {
         let mut fields = line.split(SEPARATOR).map(String::from);
         let mut next = || fields.next();
+        let change = |entry: &str| {
+            let (what, does) = entry.split_once(DOES)?;
+            Some((what.into(), does.into()))
+        };
         Some(Self {
             kind: Kind::from_id(&next()?)?,
             name: next()?,
             steps: next()?,
-            why: next()?,
+            changes: next()?.split(END).filter_map(change).collect(),
             results: next()?,
             programs: next()?,
             needs: Bytes::new(next()?.parse().ok()?),
@@ -134,7 +144,7 @@ mod tests {
             kind,
             name: "fastest".into(),
             steps: "a\tb; c\nd".into(),
-            why: String::new(),
+            changes: vec![("a\tb".into(), "less".into()), ("c".into(), String::new())],
             results: "identical".into(),
             programs: "TRL".into(),
             needs: Bytes::gib(2.0),
@@ -149,6 +159,7 @@ mod tests {
         let read = Found::read(&found.lines());
         assert_eq!(read.lines(), found.lines());
         assert_eq!(read.runs[0].steps, "a b; c d");
+        assert_eq!(read.runs[0].changes.len(), 2);
         assert_eq!(read.plans().count(), 2);
         assert_eq!(Found::read(&["nonsense".into()]), Found::default());
     }

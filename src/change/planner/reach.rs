@@ -7,7 +7,7 @@ use crate::shared::worker::{JobKind, Work};
 use crate::text;
 use headroom_advice::planner::{self, OnCards, Plan, PlanId, Reach, Reached};
 use headroom_catalog as catalog;
-use headroom_scenario::Scenario;
+use headroom_scenario::{Scenario, settings};
 
 pub const REACH: JobKind = JobKind {
     id: "reach",
@@ -87,7 +87,7 @@ fn reached(run: &Scenario, limits: Limits, piece: usize, sheet: &mut Sheet) {
         Reach::Length
     };
     // Most models of images have no length.
-    if what == Reach::Length && run.data.sequence <= 1 {
+    if what == Reach::Length && (run.data.sequence <= 1 || !settings::takes_length(run)) {
         return;
     }
     match planner::reach(run, what, &limits.locks()) {

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use super::Planned;
-use super::proposal::Proposal;
+use super::proposal::{Kind, Proposal};
 use crate::shared::browser;
 use crate::shared::places::Place;
 use crate::shared::session::Session;
@@ -29,10 +29,24 @@ pub fn PlanStrip() -> impl IntoView {
             said
         }
     };
+    // What the plans are compared with.
+    let now = move || {
+        let run = planned.found.with(|found| {
+            let now = found.runs.iter().find(|run| run.kind == Kind::Now)?;
+            Some((now.needs, now.seconds))
+        });
+        let (needs, seconds) = run?;
+        let time = seconds.map(|seconds| Seconds::new(seconds).to_string());
+        Some(text::now_is(
+            &needs.show(session.units.get()),
+            time.as_deref(),
+        ))
+    };
     view! {
         <header>
             <h2 class="title" id="plans-title" tabindex="-1">{text::PLANS_TITLE}</h2>
             <p class="quiet" role="status">{message}</p>
+            <p class="quiet plan-now">{now}</p>
             <button type="button" class="plain more-plans" on:click=|_| Place::Change.show()>
                 {text::MORE_PLANS}
             </button>

@@ -22,7 +22,6 @@ use crate::shared::table::{Folded, Swatch, Table};
 use crate::text;
 use headroom_base::units::{Bytes, UnitStyle};
 use headroom_core::estimate::{At, Prediction, TensorGroup};
-use headroom_scenario::Sampler;
 use inside::Inside;
 use lines::{Line, lines, share};
 use modules::Modules;
@@ -202,13 +201,7 @@ fn PartRow(
 ) -> impl IntoView {
     let session = Session::current();
     let (id, label, why) = piece.describe();
-    // vLLM's weights and cache are there from step to step, as buffers are.
-    let with_vllm = memo(move || {
-        let task = session
-            .scenario
-            .with(|scenario| scenario.training.task.clone());
-        id == "buffers" && task.objective.samples() && task.sampler == Sampler::Vllm
-    });
+    let with_vllm = memo(move || id == "buffers" && session.scenario.with(text::holds_vllm));
     let label = move || if with_vllm.get() { text::VLLM } else { label };
     let why = move || if with_vllm.get() { text::VLLM_WHY } else { why };
     let read = move |read: fn(&Line) -> &String| {

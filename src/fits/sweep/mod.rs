@@ -25,11 +25,17 @@ use headroom_scenario::settings::{self, Setting, ValueType};
 
 /// Settings that can be swept: integers with an effect here.
 fn sweepable(scenario: &Scenario) -> Vec<&'static Setting> {
-    let first = ["data.micro_batch", "data.sequence", "training.lora.rank"];
+    let first = [
+        "data.micro_batch",
+        "data.sequence",
+        "data.frames",
+        "data.height",
+        "training.lora.rank",
+    ];
     let all = settings::all().iter().filter(|setting| {
         matches!(setting.value_type, ValueType::Whole { .. })
             && matches!(setting.section(), "data" | "training")
-            && setting.applies(scenario)
+            && text::applies(setting, scenario)
     });
     let place = |setting: &Setting| {
         first

@@ -157,6 +157,8 @@ pub struct MemoryAxis {
     scale: f64,
     top: Bytes,
     limit: Option<Bytes>,
+    /// How much higher the axis ends than the highest value.
+    room: f64,
 }
 
 impl MemoryAxis {
@@ -165,7 +167,17 @@ impl MemoryAxis {
         let limit = usable.filter(|usable| usable.get() / 3 < highest.get());
         let top = limit.map_or(highest, |limit| limit.max(highest));
         let (scale, _) = units.scale(top);
-        Self { scale, top, limit }
+        Self {
+            scale,
+            top,
+            limit,
+            room: 1.08,
+        }
+    }
+
+    /// The same with space for a row of names, which the limit's name does not meet.
+    pub fn below_names(self) -> Self {
+        Self { room: 1.2, ..self }
     }
 
     /// The unit of the axis.
@@ -179,7 +191,7 @@ impl MemoryAxis {
 
     /// The end of the axis.
     pub fn end(&self) -> f64 {
-        self.height(self.top) * 1.08
+        self.height(self.top) * self.room
     }
 
     /// The limit as a line across the plot, with its name.

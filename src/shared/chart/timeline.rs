@@ -29,7 +29,7 @@ pub fn timeline(data: TimelineData, units: UnitStyle, size: (u32, u32)) -> Optio
     } = data;
     let (at, peak) = peak(instants)?;
     let highest = self::peak(before).map_or(peak, |(_, other)| other.max(peak));
-    let axis = MemoryAxis::new(highest, usable, units);
+    let axis = MemoryAxis::new(highest, usable, units).below_names();
     let height = |bytes: Bytes| axis.height(bytes);
     let last = instants.len() as f64;
     let top = axis.end();

@@ -335,7 +335,7 @@ pub(super) fn quantized(scenario: &Scenario) -> Option<Problem> {
 /// A problem if the GPU is not NVIDIA's: the target's packages run on no other.
 pub(super) fn nvidia(scenario: &Scenario) -> Option<Problem> {
     let gpu = Case::of(scenario).gpu?;
-    let expected = "a card of NVIDIA's for this target, which installs PyTorch for CUDA";
+    let expected = "an NVIDIA GPU for this target, which installs PyTorch for CUDA";
     let other = gpu.vendor != catalog::Vendor::Nvidia;
     other.then(|| Problem::new("hardware.gpu", gpu.short_id(), expected))
 }

@@ -102,7 +102,7 @@ pub(super) fn card(scenario: &Scenario) -> Result<&'static str, Problem> {
         .gpu
         .and_then(|gpu| NAMES.iter().find(|(id, _)| *id == gpu.id));
     card.map(|(_, name)| *name).ok_or_else(|| {
-        let expected = "a card that SkyPilot has a name for, such as h100-sxm5 or rtx-4090";
+        let expected = "a GPU that SkyPilot has a name for, such as h100-sxm5 or rtx-4090";
         Problem::new("hardware.gpu", &scenario.hardware.gpu, expected)
     })
 }

@@ -98,7 +98,7 @@ fn machine(facts: &mut Facts, cards: &Cards, said: &Said) {
             Fact::read(card.id, card.said.clone())
         };
     } else if let Some(unknown) = &cards.unknown {
-        facts.gpu = Fact::Unknown(format!("`{unknown}` is no card of the catalogue"));
+        facts.gpu = Fact::Unknown(format!("`{unknown}` is no GPU of the catalogue"));
     }
     let colab = said
         .phrases
@@ -215,7 +215,7 @@ fn each(facts: &mut Facts, said: &Said) {
             Some(card) if !card.bf16 => Compute::Fp16Autocast,
             _ => Compute::Bf16Autocast,
         };
-        facts.compute = Fact::follows(compute, format!("`{words}` on this card"));
+        facts.compute = Fact::follows(compute, format!("`{words}` on this GPU"));
     }
 }
 
@@ -433,6 +433,6 @@ fn one_gpu(facts: &mut Facts, cards: &Cards) {
         && !asked
         && facts.nodes.is_unsaid()
     {
-        facts.gpus = Fact::follows(1, "one card is named");
+        facts.gpus = Fact::follows(1, "one GPU is named");
     }
 }

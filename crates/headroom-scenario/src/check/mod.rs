@@ -63,8 +63,8 @@ impl Case<'_> {
             (Some(gpu), _) if self.scenario.hardware.capability.is_none() => {
                 format!("{} ({})", gpu.name, gpu.architecture)
             }
-            (_, Some(capability)) => format!("a card of compute capability {capability}"),
-            _ => "the card".into(),
+            (_, Some(capability)) => format!("a GPU of compute capability {capability}"),
+            _ => "the GPU".into(),
         }
     }
 

@@ -64,6 +64,10 @@ fn unknown_names_get_suggestions() {
     );
     check("model=llama-4-maverick", &["model.id: `llama4` has none"]);
     warns("dims=layer=2", &["model.dims: layers?"]);
+    check(
+        "model=llama-3.1-8b dims=heads=10,kv=3",
+        &["model.dims: 10 attention heads cannot share 3 key-value heads"],
+    );
     warns("model=peptrm ckpt=layers", &[]);
     warns(
         "model=peptrm ckpt=keep-half",
@@ -93,7 +97,7 @@ fn a_card_must_have_what_the_run_needs() {
     let old = "gpu=mine mem=12000 cc=5.2 precision=fp16 quant=nf4 lora=on";
     check(
         old,
-        &["training.quantization: 6.0, which a card of compute capability 5.2"],
+        &["training.quantization: 6.0, which a GPU of compute capability 5.2"],
     );
     check("gpu=rtx-5090 torch=2.6", &["stack.torch: 2.7 or newer"]);
     check("optim=muon torch=2.8", &["stack.torch: 2.9 or newer"]);

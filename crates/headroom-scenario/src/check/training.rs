@@ -93,6 +93,17 @@ fn model(case: &Case, problems: &mut Problems) {
                 problems.refuse("model.dims", expected);
                 return;
             }
+            let changed = dims.contains_key("heads") || dims.contains_key("kv");
+            if let (true, Some(heads), Some(kv)) = (changed, case.size("heads"), case.size("kv"))
+                && kv > 0
+                && !heads.is_multiple_of(kv)
+            {
+                // Grouped queries: each key-value head serves equally many.
+                let expected = format!(
+                    "heads that kv divides: {heads} attention heads cannot share {kv} key-value heads"
+                );
+                problems.refuse("model.dims", expected);
+            }
             let known: Vec<&str> = entry.sizes().iter().map(|(name, _)| *name).collect();
             let encodes = matches!(entry.arch, "dreams" | "llava" | "unet");
             let option = |name: &str| is_option(name) || encodes && name == "encoders";

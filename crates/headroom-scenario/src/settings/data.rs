@@ -21,6 +21,20 @@ pub(super) fn applies(field: &str, scenario: &Scenario) -> bool {
     }
 }
 
+/// Whether the length of a sample counts: pictures and videos have a size instead.
+pub fn takes_length(scenario: &Scenario) -> bool {
+    let listed = headroom_catalog::model(&scenario.model.id);
+    let pictures = listed
+        .filter(|_| scenario.model.network.is_none())
+        .is_some_and(|entry| {
+            matches!(
+                entry.category,
+                ModelCategory::Diffusion | ModelCategory::Vision
+            )
+        });
+    !pictures
+}
+
 /// Whether the model is a diffusion transformer, whose blocks trainers can swap.
 pub(super) fn swaps_blocks(scenario: &Scenario) -> bool {
     let swapped = headroom_catalog::model(&scenario.model.id)

@@ -38,7 +38,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             low: (1, 10),
             high: (2, 15),
         },
-        help: "PyTorch's version, major and minor, such as \"2.10\" (in files in quotes, or YAML reads 2.1).",
+        help: "PyTorch's version, major and minor, such as \"2.10\".",
         memory: "Sets how much the CUDA context and libraries use outside the allocator. Before 2.5 cuBLAS keeps its workspace; AdamW steps with two lists of temporaries in 2.0 and tensor by tensor before; before 2.0 gradients are zeroed rather than freed; before 1.11 softmax saves its input.",
         access: Access::Version(|s| s.stack.torch, |s, new| s.stack.torch = new),
         parent: None,
