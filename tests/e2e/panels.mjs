@@ -193,14 +193,14 @@ test("an error is compared with the run on the screen, whose plans that fit stan
   await visit.open();
   await visit.set("data.micro_batch", "64");
   const before = await visit.bytes();
-  await page.type("#doctor", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 12.00 GiB. GPU 0 has a total capacity of 23.64 GiB of which 1.00 GiB is free.");
+  await visit.type("#doctor", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 12.00 GiB. GPU 0 has a total capacity of 23.64 GiB of which 1.00 GiB is free.");
   const report = '[data-testid="doctor"] .report';
   await page.waitForSelector(`${report} h4`);
   assert.equal(await page.$(`${report} .plan-rows`), null);
-  await press(visit, '[data-testid="doctor"] .question button.primary');
+  await visit.press('[data-testid="doctor"] .question button.primary');
   await page.waitForSelector(`${report} .plan-rows li button`);
   await page.waitForFunction((it) => /needs more memory than the GPU has/.test(document.querySelector(it).innerText), {}, report);
-  await press(visit, `${report} .plan-rows li button`);
+  await visit.press(`${report} .plan-rows li button`);
   await until("a plan to be applied", async () => (await visit.bytes()) < before);
   // The text is not about the run that it is now, so it is asked again.
   await page.waitForSelector('[data-testid="doctor"] .question button.primary');

@@ -20,7 +20,6 @@ export const allocated = (yaml) => JSON.parse(headroom(["estimate", "-", "--json
 
 /** Opens a folded panel. */
 export const unfold = (visit, panel) => visit.at(`[data-testid="${panel}"] details, details[data-testid="${panel}"]`, (it) => void (it.open = true));
-export const press = (visit, selector) => visit.press(selector);
 export const undo = (visit) => visit.press(".tools button", "Undo");
 
 /** A small generator, so that a failure can be run again. */

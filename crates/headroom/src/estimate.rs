@@ -266,7 +266,7 @@ fn text(resolved: &Resolved, estimate: &Estimate, card: Option<&SmallestCard>) -
         if card.runs == Some(true) && estimate.fits == Some(false) && !grows {
             text.push_str(
                 "the steps still run on this GPU: when cudaMalloc fails, the allocator frees its cache and retries, which \
-                 stops the GPU each time\n",
+                 stops the card each time\n",
             );
         }
     }
