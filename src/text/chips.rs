@@ -1,7 +1,7 @@
 //! Texts of the chips: values as people say them.
 
 use headroom_scenario::settings::{self, Setting};
-use headroom_scenario::{Case, Checkpointing, Quantization, Scenario, Training};
+use headroom_scenario::{Checkpointing, Quantization, Scenario, Training};
 
 pub const UNDERSTOOD: &str = "What was understood; press one to change it";
 
@@ -30,27 +30,15 @@ pub fn applies(setting: &Setting, scenario: &Scenario) -> bool {
         && (setting.path != "data.sequence" || settings::takes_length(scenario))
 }
 
-/// A size of a diffusion network's samples, if it is known.
-fn size_of(scenario: &Scenario, path: &str, given: u64) -> Option<u64> {
-    let setting = settings::find(path).filter(|setting| setting.applies(scenario))?;
-    let name = setting.path.strip_prefix("data.")?;
-    match given {
-        0 => Case::of(scenario).listed_size(name),
-        given => Some(given),
-    }
-}
-
 /// "720 × 1280 pixels".
 pub fn resolution(scenario: &Scenario) -> Option<String> {
-    let height = size_of(scenario, "data.height", scenario.data.height)?;
-    let width = size_of(scenario, "data.width", scenario.data.width)?;
+    let (height, width) = settings::resolution(scenario)?;
     Some(format!("{height} × {width} pixels"))
 }
 
 /// "81 frames".
 pub fn frames(scenario: &Scenario) -> Option<String> {
-    let frames = size_of(scenario, "data.frames", scenario.data.frames)?;
-    Some(format!("{frames} frames"))
+    Some(format!("{} frames", settings::frames(scenario)?))
 }
 
 pub fn accumulate(times: u64) -> String {

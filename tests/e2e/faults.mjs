@@ -184,7 +184,8 @@ test("a file that names no model changes nothing, and says so", async ({ visit }
 });
 
 test("heads that cannot be grouped are refused, and the last answer is marked", async ({ visit }) => {
-  await visit.open(`${visit.site.url}#v=1&model=llama-3.2-1b&dims=heads=10,kv=3&mb=1`);
+  await visit.open(`${visit.site.url}#v=1&model=llama-3.2-1b&mb=1`);
+  await visit.page.evaluate(() => (location.hash = "v=1&model=llama-3.2-1b&dims=heads=10,kv=3&mb=1"));
   await until("the problem", async () => /10 attention heads cannot share 3/.test(await visit.at(".verdict", (it) => it.innerText)));
 });
 

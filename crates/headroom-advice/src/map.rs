@@ -4,7 +4,8 @@
 use headroom_base::order::sorted;
 use headroom_base::units::Bytes;
 use headroom_core::estimate::{Band, estimate};
-use headroom_scenario::{Case, Scenario, settings};
+use headroom_scenario::settings::{frames, resolution};
+use headroom_scenario::{Case, Scenario};
 
 /// What varies between the columns of a map: the sample size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,29 +67,6 @@ impl Rows {
     }
 }
 
-/// A size of a diffusion network's samples, if it has one: what is given, or its own.
-fn sized(scenario: &Scenario, path: &str, given: u64, name: &str) -> Option<u64> {
-    settings::find(path).filter(|setting| setting.applies(scenario))?;
-    match given {
-        0 => Case::of(scenario).listed_size(name),
-        given => Some(given),
-    }
-    .filter(|size| *size > 0)
-}
-
-fn frames(scenario: &Scenario) -> Option<u64> {
-    sized(scenario, "data.frames", scenario.data.frames, "frames")
-}
-
-/// Height and width of a diffusion network's samples.
-fn resolution(scenario: &Scenario) -> Option<(u64, u64)> {
-    let (height, width) = (scenario.data.height, scenario.data.width);
-    Some((
-        sized(scenario, "data.height", height, "height")?,
-        sized(scenario, "data.width", width, "width")?,
-    ))
-}
-
 impl Size {
     /// The axis for this scenario's model.
     pub fn of(scenario: &Scenario) -> Self {
@@ -127,9 +105,12 @@ impl Size {
             // Image sides stay multiples of a patch only in coarser steps than a half.
             Self::Image => doubled(now, 1, 2, 16, IMAGES),
             Self::Resolution => {
-                let scaled = SCALES.map(|(times, over)| match times == over {
-                    true => now,
-                    false => rounded(now * times, over),
+                let scaled = SCALES.map(|(times, over)| {
+                    if times == over {
+                        now
+                    } else {
+                        rounded(now * times, over)
+                    }
                 });
                 let within = scaled.into_iter().filter(|side| *side <= IMAGES);
                 let mut all = sorted(within, u64::cmp);

@@ -95,7 +95,7 @@ fn model(case: &Case, problems: &mut Problems) {
             }
             let changed = dims.contains_key("heads") || dims.contains_key("kv");
             if let (true, Some(heads), Some(kv)) = (changed, case.size("heads"), case.size("kv"))
-                && kv > 0
+                && (1..=heads).contains(&kv)
                 && !heads.is_multiple_of(kv)
             {
                 // Grouped queries: each key-value head serves equally many.

@@ -3,7 +3,7 @@
 use headroom_catalog::ModelCategory;
 
 use crate::setting::{Setting, ValueType};
-use crate::{Distribution, Scenario};
+use crate::{Case, Distribution, Scenario};
 
 /// Whether a field of the data has an effect given the others.
 pub(super) fn applies(field: &str, scenario: &Scenario) -> bool {
@@ -33,6 +33,36 @@ pub fn takes_length(scenario: &Scenario) -> bool {
             )
         });
     !pictures
+}
+
+/// Height and width of a diffusion network's samples, in pixels, where they are known.
+pub fn resolution(scenario: &Scenario) -> Option<(u64, u64)> {
+    if !applies("height", scenario) {
+        return None;
+    }
+    let case = Case::of(scenario);
+    // The side of a square picture: of networks whose configuration counts latents, eight pixels make one.
+    let side = || {
+        let latents = matches!(case.model?.arch, "dit" | "pixart" | "sd3" | "unet");
+        Some(case.listed_size("img")? * if latents { 8 } else { 1 })
+    };
+    let or_own = |given: u64, name: &str| match given {
+        0 => case.listed_size(name).or_else(side),
+        given => Some(given),
+    };
+    let (height, width) = (scenario.data.height, scenario.data.width);
+    Some((or_own(height, "height")?, or_own(width, "width")?))
+}
+
+/// The frames of a video network's samples, where they are known.
+pub fn frames(scenario: &Scenario) -> Option<u64> {
+    if !applies("frames", scenario) {
+        return None;
+    }
+    match scenario.data.frames {
+        0 => Case::of(scenario).listed_size("frames"),
+        given => Some(given),
+    }
 }
 
 /// Whether the model is a diffusion transformer, whose blocks trainers can swap.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-pub use self::data::takes_length;
+pub use self::data::{frames, resolution, takes_length};
 pub use self::typed::{aliases, typed};
 use super::problem::{NameKind, nearest};
 pub use super::setting::{Setting, SettingId, Value, ValueType};
