@@ -421,6 +421,7 @@ fn links_and_files_are_two_forms_of_one_scenario() {
 
 #[test]
 fn every_list_and_every_question_is_answered() {
+    let assumed = "assuming 1024 tokens, bf16 autocast over fp32 weights, AdamW, no checkpointing (preset gpt2-small)\n";
     for (arguments, stdout) in [
         ("presets", "dreams "),
         ("presets --json", "{\n  \"presets\": ["),
@@ -428,31 +429,35 @@ fn every_list_and_every_question_is_answered() {
         ("catalog --json", "{\n  \"gpus\": ["),
         ("catalog stacks", "Axolotl 0.21"),
         ("catalog methods", "adapter    aqlm"),
-        ("plan TIGHT", "as it is: needs "),
+        ("plan TIGHT", "ASSUMEDas it is: needs "),
         ("plan TIGHT --json", "{\n  \"now\": {"),
         (
             "plan TIGHT --keep optim --program plain",
-            "as it is: needs ",
+            "ASSUMEDas it is: needs ",
         ),
-        ("plan TIGHT --margin 10", "as it is: needs "),
-        ("tiers TIGHT", "safe to maximum, up to 98 %: micro-batch "),
+        ("plan TIGHT --margin 10", "ASSUMEDas it is: needs "),
+        (
+            "tiers TIGHT",
+            "ASSUMEDsafe to maximum, up to 98 %: micro-batch ",
+        ),
         (
             "solve TIGHT --for data.sequence --multiple 64",
-            "largest data.sequence ",
+            "ASSUMEDlargest data.sequence ",
         ),
-        ("solve TIGHT --for gpu --set mb=2", "smallest GPU "),
-        ("time TIGHT", "a step takes "),
+        ("solve TIGHT --for gpu --set mb=2", "ASSUMEDsmallest GPU "),
+        ("time TIGHT", "ASSUMEDa step takes "),
         ("accumulate TIGHT --batch 100 --rate 3e-4", ""),
     ] {
         prints(
             &arguments.replace("TIGHT", "gpt2-small --set mb=64"),
-            stdout,
+            &stdout.replace("ASSUMED", assumed),
         );
     }
     check(
         "solve gpt2-small --for layers --set mem=1",
         1,
-        "no layers fits; ",
+        "assuming batch 8 × 1024 tokens, bf16 autocast over fp32 weights, AdamW, no checkpointing (preset gpt2-small)\n\
+         no layers fits; ",
         "",
     );
 }

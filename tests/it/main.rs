@@ -8,6 +8,7 @@ mod checkpointing;
 mod ci;
 mod cli;
 mod configurations;
+mod conversations;
 mod docs;
 mod doors;
 mod exports;

@@ -24,3 +24,4 @@ pub mod shape;
 pub mod words;
 
 pub use outcome::{Outcome, asks, outcome};
+pub use words::Wanted;

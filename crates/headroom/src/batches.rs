@@ -2,14 +2,14 @@
 
 use super::answer::{Answer, Refusal};
 use super::args::Args;
-use super::what;
+use super::what::Given;
 use headroom_advice::{self as strategy, Load};
 use headroom_base::document::Document;
 use headroom_scenario::Problem;
 
-pub(super) fn batches(args: &Args) -> Result<Answer, Refusal> {
-    let scenario = what::scenario(args)?;
-    let Some(found) = strategy::batches(&scenario)? else {
+pub(super) fn batches(given: &Given, _: &Args) -> Result<Answer, Refusal> {
+    let scenario = given.scenario();
+    let Some(found) = strategy::batches(scenario)? else {
         let value = scenario.data.distribution.id();
         let expected =
             "a varying distribution: also set data.mean, and preferably data.p95 and data.max";

@@ -88,16 +88,7 @@ fn run(words: &[String], args: &Args) -> Result<Checked, Refusal> {
     if let Some(assumed) = &assumed {
         text.push_str(&format!("assuming {assumed}\n"));
     }
-    for line in &given.notes {
-        text.push_str(&format!("note: {}\n", terminal::line(line)));
-    }
-    for line in &given.not_modelled {
-        text.push_str(&format!("not modelled: {}\n", terminal::line(line)));
-    }
-    if !given.unread.is_empty() {
-        let unread = given.unread.join(", ");
-        text.push_str(&format!("not read: {}\n", terminal::line(&unread)));
-    }
+    text.push_str(&given.left_out());
     let document = Document::new()
         .with("fits", estimate.fits)
         .with("verdict", said)

@@ -2,6 +2,7 @@
 
 use super::answer::{Answer, Refusal};
 use super::args::Args;
+use super::what::{self, Given};
 
 /// One command.
 pub(super) struct Command {
@@ -11,7 +12,29 @@ pub(super) struct Command {
     pub options: &'static [Opt],
     /// The help text, without a full stop.
     pub about: &'static str,
-    pub run: fn(&Args) -> Result<Answer, Refusal>,
+    pub run: Run,
+}
+
+/// What carries a command out.
+#[derive(Clone, Copy)]
+pub(super) enum Run {
+    Plain(fn(&Args) -> Result<Answer, Refusal>),
+    /// Advice about the run that its words name or describe: the answer says first what was assumed.
+    OnRun(fn(&Given, &Args) -> Result<Answer, Refusal>),
+}
+
+impl Run {
+    pub(super) fn on(self, args: &Args) -> Result<Answer, Refusal> {
+        match self {
+            Self::Plain(run) => run(args),
+            Self::OnRun(run) => {
+                let given = what::resolved(args)?;
+                let mut answer = run(&given, args)?;
+                answer.text = format!("{}{}", given.said(), answer.text);
+                Ok(answer)
+            }
+        }
+    }
 }
 
 /// An option and the name of its value; none for a switch.

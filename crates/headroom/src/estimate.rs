@@ -5,7 +5,8 @@ use std::num::NonZero;
 use super::answer::{Answer, Refusal, band, name};
 use super::args::Args;
 use super::drawing::Drawing;
-use super::{ranks, terminal, what};
+use super::what::Given;
+use super::{ranks, what};
 use headroom_advice as strategy;
 use headroom_base::document::Document;
 use headroom_base::units::Bytes;
@@ -15,7 +16,7 @@ use headroom_scenario::{Resolved, Scenario, share};
 
 pub(super) fn estimate(args: &Args) -> Result<Answer, Refusal> {
     let given = what::resolved(args)?;
-    let resolved = given.resolved;
+    let resolved = &given.resolved;
     let prediction = Prediction::new(resolved.scenario.clone());
     let scenario = prediction.scenario();
     let estimate = prediction.estimate()?;
@@ -31,14 +32,14 @@ pub(super) fn estimate(args: &Args) -> Result<Answer, Refusal> {
         .with("host", of_host(&estimate.host))
         .with("disk", of_disk(&estimate.disk))
         .with("batch", batch(scenario))
-        .with("assumptions", assumptions(&resolved))
+        .with("assumptions", assumptions(resolved))
         .with("defaults", defaults(scenario))
         .with("unread", given.unread.clone())
         .with("notes", given.notes.clone())
         .with("warnings", warnings.clone());
     let ranks = prediction.ranks()?;
     let document = ranks::in_document(document, scenario, ranks);
-    let mut text = text(&resolved, estimate, card.as_ref());
+    let mut text = text(resolved, estimate, card.as_ref());
     text.push_str(&ranks::table(scenario, ranks));
     let typical = prediction.typical()?;
     if let Some(typical) = typical {
@@ -48,16 +49,7 @@ pub(super) fn estimate(args: &Args) -> Result<Answer, Refusal> {
         ));
     }
     text.push_str(&grows(estimate));
-    for line in &given.not_modelled {
-        text.push_str(&format!("not modelled: {}\n", terminal::line(line)));
-    }
-    if !given.unread.is_empty() {
-        let unread = given.unread.join(", ");
-        text.push_str(&format!("not read: {}\n", terminal::line(&unread)));
-    }
-    for line in &given.notes {
-        text.push_str(&format!("note: {}\n", terminal::line(line)));
-    }
+    text.push_str(&given.left_out());
     let document = document.with("typical", typical.map(|typical| band(typical.device)));
     let mut answer = Answer::new(text, &document);
     answer.fits = estimate.fits != Some(false);
@@ -66,8 +58,8 @@ pub(super) fn estimate(args: &Args) -> Result<Answer, Refusal> {
     Ok(answer)
 }
 
-pub(super) fn fit(args: &Args) -> Result<Answer, Refusal> {
-    let fit = strategy::largest_batch(&what::scenario(args)?)?;
+pub(super) fn fit(given: &Given, _: &Args) -> Result<Answer, Refusal> {
+    let fit = strategy::largest_batch(given.scenario())?;
     let micro_batch = fit
         .scenario
         .as_ref()

@@ -74,7 +74,7 @@ pub fn run_on(arguments: &[String], terminal: Terminal) -> Outcome {
         }
         Err(refusal) => return refused(&refusal, arguments.iter().any(|word| word == "--json")),
     };
-    match (command.run)(&args) {
+    match command.run.on(&args) {
         Ok(answer) => Outcome {
             stdout: shown(&answer, args.json, terminal),
             stderr: lines(&answer.notes),

@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, Refusal};
 use super::args::Args;
-use super::what;
+use super::what::Given;
 use headroom_base::document::Document;
 use headroom_base::units::Bytes;
 use headroom_core::allocator::Card;
@@ -12,8 +12,8 @@ use headroom_scenario::Problem;
 /// More steps show nothing new and take long.
 const MOST: usize = 5_000;
 
-pub(super) fn steps(args: &Args) -> Result<Answer, Refusal> {
-    let scenario = what::scenario(args)?;
+pub(super) fn steps(given: &Given, args: &Args) -> Result<Answer, Refusal> {
+    let scenario = given.scenario();
     let count = match args.option("steps") {
         None => 200,
         Some(given) => given
@@ -22,7 +22,7 @@ pub(super) fn steps(args: &Args) -> Result<Answer, Refusal> {
             .filter(|count| (1..=MOST).contains(count))
             .ok_or_else(|| Problem::new("--steps", given, format!("1 to {MOST}")))?,
     };
-    let prediction = Prediction::new(scenario);
+    let prediction = Prediction::new(scenario.clone());
     let scenario = prediction.scenario();
     let sequence = prediction.many_steps(count)?;
     let native = sequence.on(Card::UNLIMITED, &scenario.runtime);

@@ -5,15 +5,15 @@ use std::path::Path;
 
 use super::answer::Refusal;
 use super::args::Args;
-use super::{brought, flags};
+use super::{brought, flags, terminal};
 use headroom_base::document::{Document, json, toml, yaml};
 use headroom_catalog as catalog;
 use headroom_core::estimate::Prediction;
 use headroom_io::import::{self, Brought};
-use headroom_reader::{facts::Ask, sentence};
+use headroom_reader::{Wanted, facts::Ask, sentence};
 use headroom_scenario::settings::{Setting, ValueType};
 use headroom_scenario::{
-    NameKind, Problem, Resolved, Scenario, presets, resolve::resolve, settings,
+    NameKind, Problem, Resolved, Scenario, presets, resolve::in_words, resolve::resolve, settings,
 };
 
 /// The largest scenario file that is read, in bytes.
@@ -37,6 +37,34 @@ pub(super) struct Given {
     /// Keys whose effect on memory is unknown.
     pub unread: Vec<String>,
     pub notes: Vec<String>,
+    /// What a sentence asks for, such as the number of GPUs.
+    pub wanted: Option<Wanted>,
+}
+
+impl Given {
+    pub fn scenario(&self) -> &Scenario {
+        &self.resolved.scenario
+    }
+
+    /// What was assumed, a line each for what is not modelled, not read and to be known; nothing for a run that says all.
+    pub fn said(&self) -> String {
+        let assumed = in_words(&self.resolved).map(|assumed| format!("assuming {assumed}\n"));
+        assumed.unwrap_or_default() + &self.left_out()
+    }
+
+    /// What is not modelled, not read and to be known.
+    pub fn left_out(&self) -> String {
+        let not_modelled = self.not_modelled.iter();
+        let mut lines: Vec<String> = not_modelled
+            .map(|line| format!("not modelled: {line}"))
+            .collect();
+        if !self.unread.is_empty() {
+            lines.push(format!("not read: {}", self.unread.join(", ")));
+        }
+        lines.extend(self.notes.iter().map(|line| format!("note: {line}")));
+        let lines = lines.iter().map(|line| terminal::line(line) + "\n");
+        lines.collect()
+    }
 }
 
 /// The same with the origin of every value.
@@ -81,6 +109,7 @@ pub(super) fn of(words: &[String], args: &Args) -> Result<Given, Refusal> {
         }
         return Err(Refusal(asks.iter().map(question).collect()));
     }
+    let wanted = facts.and_then(|facts| facts.wanted);
     let resolved = resolve(&draft);
     let found = resolved.problems.iter().cloned();
     for problem in found.chain(resolved.scenario.check()) {
@@ -94,6 +123,7 @@ pub(super) fn of(words: &[String], args: &Args) -> Result<Given, Refusal> {
             not_modelled: bounded(not_modelled),
             unread: bounded(unread),
             notes: bounded(notes),
+            wanted,
         })
     } else {
         Err(problems.into())

@@ -177,7 +177,7 @@ impl Exploration {
             let place = if alone {
                 Some(0.0)
             } else {
-                self.place(evaluator, &layout)
+                self.place(evaluator, &layout, Self::fitting)
             };
             self.ranked.extend(place.map(|place| Ranked {
                 place,
@@ -256,15 +256,22 @@ impl Exploration {
         if ways.iter().any(|way| self.unsplit.contains(way)) {
             return None;
         }
-        let place = self.place(evaluator, layout);
+        let as_it_is = |_: &Self, _: &mut Evaluator, run: Vec<Edit>, _: Edit| run;
+        let place = self.place(evaluator, layout, as_it_is);
         if let ([way], None) = (&ways[..], place) {
             self.unsplit.push(*way);
         }
         place
     }
 
-    /// The layout's place, by the fastest of its runs that save most; those that do not fit come last. `None` if it cannot run.
-    fn place(&self, evaluator: &mut Evaluator, layout: &[Edit]) -> Option<f64> {
+    /// The layout's place, by the fastest of its runs that save most, each changed by `then`; those that do not fit come last.
+    /// `None` if it cannot run.
+    fn place(
+        &self,
+        evaluator: &mut Evaluator,
+        layout: &[Edit],
+        then: impl Fn(&Self, &mut Evaluator, Vec<Edit>, Edit) -> Vec<Edit>,
+    ) -> Option<f64> {
         let edits = with_all(&self.always, layout);
         let sizes = evaluator.space.micro_batches(&edits);
         let layers = self.axes.checkpointing.iter().flatten();
@@ -277,7 +284,7 @@ impl Exploration {
         let mut ways = [with_optional(&saving, loss), saving, edits].into_iter();
         let size = Edit::MicroBatch(*sizes.last()?);
         let run = ways.find(|run| evaluator.quick(&with(run, size)).is_some())?;
-        let run = self.fitting(evaluator, run, size);
+        let run = then(self, evaluator, run, size);
         let mut place: Option<f64> = None;
         for size in sizes.iter().rev() {
             let Some(quick) = evaluator.quick(&with(&run, Edit::MicroBatch(*size))) else {
@@ -292,10 +299,15 @@ impl Exploration {
         place
     }
 
-    /// The run with what costs nothing, and with the first optimizer that makes it fit, if it does not fit without.
+    /// The run with what costs nothing, and with an optimizer that makes it fit, if it nearly fits without.
     fn fitting(&self, evaluator: &mut Evaluator, run: Vec<Edit>, size: Edit) -> Vec<Edit> {
+        /// What toggles and optimizers save at most, roughly: states and the reference of four copies of the weights.
+        const NEARLY: f64 = 2.0;
         let quick = evaluator.quick(&with(&run, size));
-        if quick.is_some_and(|quick| quick.may_fit()) {
+        let near = |quick: Quick| {
+            !quick.may_fit() && quick.peak.get() as f64 <= NEARLY * quick.room.get() as f64
+        };
+        if !quick.is_some_and(near) {
             return run;
         }
         let run = with_toggles(evaluator, &run);

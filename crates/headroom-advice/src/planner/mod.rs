@@ -115,6 +115,15 @@ pub fn plan(run: &Scenario, locks: Locks) -> Result<Plans, Unsupported> {
     Ok(planner.finish())
 }
 
+/// The fastest plan for a run within these locks; what would have to be unlocked is not looked for.
+fn fastest_plan(run: &Scenario, locks: Locks) -> Option<Plan> {
+    let mut planner = Planner::new(run, locks).ok()?;
+    while !matches!(planner.stage, Stage::Sacrificing(_) | Stage::Done) {
+        planner.step();
+    }
+    planner.finish().find(PlanId::Fastest).cloned()
+}
+
 /// The work that is left.
 #[derive(Debug)]
 enum Stage {

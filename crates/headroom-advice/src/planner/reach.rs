@@ -5,7 +5,7 @@ use super::edit::Edit;
 use super::evaluate::{Evaluator, with};
 use super::explore::Exploration;
 use super::space::Space;
-use super::{Locks, Plan, PlanId, Plans, plan};
+use super::{Locks, Plan, Plans, fastest_plan, plan};
 use crate::bisection::largest;
 use crate::cards::{CARDS, Card};
 use crate::solve::on;
@@ -150,7 +150,7 @@ pub fn cards(run: &Scenario, locks: &Locks) -> Vec<OnCards> {
 
 fn on_cards(run: &Scenario, card: &Card, gpus: u32, locks: &Locks) -> Option<OnCards> {
     let gpu = catalog::gpu(card.gpu)?;
-    let samples = run.effective_batch();
+    let samples = run.effective_batch().max(u64::from(gpus));
     let mut changed = on(run, gpu);
     changed.hardware.gpus = gpus;
     changed.hardware.nodes = 1;
@@ -163,11 +163,10 @@ fn on_cards(run: &Scenario, card: &Card, gpus: u32, locks: &Locks) -> Option<OnC
     if !changed.check().is_empty() || !systems::follows(run, &changed) {
         return None;
     }
-    let found = plan(&changed, locks.clone()).ok()?;
     Some(OnCards {
         gpu: gpu.id,
         gpus,
-        plan: found.find(PlanId::Fastest)?.clone(),
+        plan: fastest_plan(&changed, locks.clone())?,
     })
 }
 
@@ -195,22 +194,8 @@ pub fn on_gpus(run: &Scenario, gpus: u32) -> Option<Scenario> {
 
 /// The fewest GPUs on which some plan fits, among powers of two up to this number, with the fastest plan there.
 pub fn fewest_gpus(run: &Scenario, most: u32, locks: &Locks) -> Option<Plan> {
-    let fastest = |exponent: u32| {
-        let found = plan(&on_gpus(run, 1 << exponent)?, locks.clone()).ok()?;
-        found.find(PlanId::Fastest).cloned()
-    };
-    // What a number of GPUs can do, twice as many can: bisection.
-    let (mut low, mut high) = (0, most.max(1).ilog2() + 1);
-    let mut best = None;
-    while low < high {
-        let middle = low + (high - low) / 2;
-        match fastest(middle) {
-            Some(found) => {
-                best = Some(found);
-                high = middle;
-            }
-            None => low = middle + 1,
-        }
-    }
-    best
+    // Upwards: the spaces of few GPUs are small.
+    let counts = (0..=most.max(1).ilog2()).map(|exponent| 1 << exponent);
+    let mut plans = counts.filter_map(|gpus| fastest_plan(&on_gpus(run, gpus)?, locks.clone()));
+    plans.next()
 }

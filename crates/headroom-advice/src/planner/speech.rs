@@ -126,7 +126,16 @@ const fn name(category: Category) -> &'static str {
 pub fn why(before: &Full, after: &Full) -> String {
     let memory = of_memory(before, after);
     let time = of_time(before, after);
-    format!("{memory}; {time}")
+    let host = of_host(before, after).map_or(String::new(), |host| format!("; {host}"));
+    format!("{memory}; {time}{host}")
+}
+
+/// What it puts into host memory; less than a few hundred MiB is not worth a word.
+fn of_host(before: &Full, after: &Full) -> Option<String> {
+    const LITTLE: Bytes = Bytes::mib(512);
+    let of = |full: &Full| full.estimate.host.total.expected;
+    let more = of(after).saturating_sub(of(before));
+    (more > LITTLE).then(|| format!("{more} more host memory on each machine"))
 }
 
 fn of_memory(before: &Full, after: &Full) -> String {

@@ -400,10 +400,10 @@ fn of_facts(facts: Facts, over: Draft, is_sentence: bool) -> Brought {
 const fn wanted(wanted: Wanted) -> &'static str {
     match wanted {
         Wanted::Batch => "for the largest batch: `headroom fit` with the same words",
-        Wanted::Length => {
-            "for the longest sequence: `headroom plan --goal length` with the same words"
+        Wanted::Length => "for the longest sequence: `headroom plan` with the same words",
+        Wanted::Cards => "for the number of GPUs: `headroom plan` with the same words",
+        Wanted::Cheapest => {
+            "for the cheapest GPU: `headroom plan` or `headroom gpus` with the same words"
         }
-        Wanted::Cards => "for the number of GPUs: `headroom plan --goal cards` with the same words",
-        Wanted::Cheapest => "for the cheapest GPU: `headroom gpus` with the same words",
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::answer::{Answer, Refusal, band};
 use super::super::args::Args;
-use super::super::what;
+use super::super::what::Given;
 use super::{goal, link, number, span};
 use headroom_advice::{self as strategy, Rule, Split};
 use headroom_base::document::Document;
@@ -12,11 +12,11 @@ use headroom_scenario::share;
 use headroom_scenario::{Batch, Problem};
 
 /// The micro-batch and accumulation for an effective batch, the differences from one large batch, and the learning rate.
-pub(crate) fn accumulate(args: &Args) -> Result<Answer, Refusal> {
-    let scenario = what::scenario(args)?;
+pub(crate) fn accumulate(given: &Given, args: &Args) -> Result<Answer, Refusal> {
+    let scenario = given.scenario();
     let present = scenario.effective_batch();
     let wanted = number(args, "batch", scenario.batch().wanted.unwrap_or(present))?;
-    let found = strategy::accumulate(&scenario, wanted, goal(args)?)?;
+    let found = strategy::accumulate(scenario, wanted, goal(args)?)?;
     let mut text = match &found.scenario {
         Some(run) => {
             let batch = Batch {

@@ -3,7 +3,7 @@
 use super::super::answer::{Answer, Refusal, band};
 use super::super::args::Args;
 use super::super::convert::write_all;
-use super::super::what;
+use super::super::what::Given;
 use super::tiers::locks;
 use super::{link, span};
 use headroom_advice::{self as strategy, CARDS, Card, OnCards};
@@ -14,8 +14,8 @@ use headroom_scenario::{Problem, Scenario};
 use headroom_systems::{Tier, tier_script};
 
 /// A table of GPU sizes; with `--out` a script for each size, and the program's files for each number of GPUs.
-pub(super) fn cards(args: &Args, sizes: &str) -> Result<Answer, Refusal> {
-    let scenario = what::scenario(args)?;
+pub(super) fn cards(given: &Given, args: &Args, sizes: &str) -> Result<Answer, Refusal> {
+    let scenario = given.scenario();
     let mut text = format!(
         "{samples} samples in each optimizer step\n\n\
          {:>6}  {:>4}  {:<15} {:<26} {:<21} {:<9} {}\n",
@@ -32,7 +32,7 @@ pub(super) fn cards(args: &Args, sizes: &str) -> Result<Answer, Refusal> {
     let mut written = String::new();
     let mut fits = false;
     for card in sizes_named(sizes)? {
-        let found = strategy::on_cards(&scenario, card, &locks())?;
+        let found = strategy::on_cards(scenario, card, &locks())?;
         for row in &found {
             fits |= row.variant.scenario.is_some();
             text.push_str(&line(row));

@@ -3,7 +3,7 @@
 use super::super::answer::{Answer, Refusal, band};
 use super::super::args::Args;
 use super::super::estimate::verdict;
-use super::super::what;
+use super::super::what::Given;
 use super::plan::{runnable, seconds};
 use super::{goal, link, number};
 use headroom_advice::planner::{self, Plan};
@@ -13,8 +13,8 @@ use headroom_base::units::Seconds;
 use headroom_scenario::{Problem, Scenario, Schedule};
 
 /// The plans on a number of GPUs, and the fewest GPUs on which some plan fits.
-pub(crate) fn layout(args: &Args) -> Result<Answer, Refusal> {
-    let scenario = what::scenario(args)?;
+pub(crate) fn layout(given: &Given, args: &Args) -> Result<Answer, Refusal> {
+    let scenario = given.scenario();
     let own = u64::from(scenario.hardware.gpus);
     let gpus = u32::try_from(number(args, "gpus", own)?.min(100_000)).unwrap_or(u32::MAX);
     let locks = Locks {
@@ -22,7 +22,7 @@ pub(crate) fn layout(args: &Args) -> Result<Answer, Refusal> {
         accepts: Some(runnable()),
         ..Locks::default()
     };
-    let run = planner::on_gpus(&scenario, gpus).ok_or_else(|| {
+    let run = planner::on_gpus(scenario, gpus).ok_or_else(|| {
         let expected = format!(
             "a number that divides the {} samples of an update",
             scenario.effective_batch()

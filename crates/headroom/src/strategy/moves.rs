@@ -4,7 +4,7 @@ use super::super::answer::{Answer, Refusal, band};
 use super::super::args::Args;
 use super::super::convert::find_target;
 use super::super::estimate::verdict;
-use super::super::what;
+use super::super::what::Given;
 use super::link;
 use headroom_advice::{self as strategy, FOLKLORE, MOVES};
 use headroom_base::document::Document;
@@ -13,8 +13,8 @@ use headroom_core::estimate::{Estimate, Prediction};
 use headroom_io::export::{self, Change};
 
 /// The computed effect of every move on this run, and folklore.
-pub(crate) fn moves(args: &Args) -> Result<Answer, Refusal> {
-    let before = Prediction::new(what::scenario(args)?);
+pub(crate) fn moves(given: &Given, args: &Args) -> Result<Answer, Refusal> {
+    let before = Prediction::new(given.scenario().clone());
     let scenario = before.scenario();
     let target = args.option("target").map(find_target).transpose()?;
     let mut text = format!("as it is: {}\n\n", verdict(before.estimate()?));

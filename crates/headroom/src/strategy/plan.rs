@@ -4,20 +4,58 @@ use super::super::answer::{Answer, Refusal, band};
 use super::super::args::Args;
 use super::super::convert::find_target;
 use super::super::estimate::verdict;
-use super::super::what;
+use super::super::what::Given;
 use super::link;
-use headroom_advice::planner::{self, Accepts, Full, Plan, Plans, Reach, Reached, Speed, Unlock};
+use headroom_advice::planner::{
+    self, Accepts, Full, OnCards, Plan, Plans, Reach, Reached, Speed, Unlock,
+};
 use headroom_advice::{Locks, Results};
 use headroom_base::document::Document;
 use headroom_base::units::Seconds;
 use headroom_core::estimate::{Estimate, Fit};
 use headroom_io::export;
+use headroom_reader::Wanted;
 use headroom_scenario::settings::{self, Setting};
 use headroom_scenario::{Problem, Scenario};
 
+/// What a plan is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Aim {
+    Fits,
+    Faster,
+    Reach(Reach),
+    Cards,
+}
+
+impl Aim {
+    const ALL: [(&'static str, Self); 5] = [
+        ("fits", Self::Fits),
+        ("faster", Self::Faster),
+        ("batch", Self::Reach(Reach::Batch)),
+        ("length", Self::Reach(Reach::Length)),
+        ("cards", Self::Cards),
+    ];
+
+    /// `--goal`, or what the sentence asks for.
+    fn of(args: &Args, wanted: Option<Wanted>) -> Result<Self, Refusal> {
+        let Some(id) = args.option("goal") else {
+            return Ok(match wanted {
+                None => Self::Fits,
+                Some(Wanted::Batch) => Self::Reach(Reach::Batch),
+                Some(Wanted::Length) => Self::Reach(Reach::Length),
+                Some(Wanted::Cards | Wanted::Cheapest) => Self::Cards,
+            });
+        };
+        let known = Self::ALL.iter().find(|(name, _)| *name == id);
+        known.map(|(_, aim)| *aim).ok_or_else(|| {
+            let names = Self::ALL.map(|(name, _)| name).join(", ");
+            Problem::new("--goal", id, format!("one of {names}")).into()
+        })
+    }
+}
+
 /// At most three plans; if nothing fits, what to unlock and on which GPUs it runs.
-pub(crate) fn plan(args: &Args) -> Result<Answer, Refusal> {
-    let scenario = what::scenario(args)?;
+pub(crate) fn plan(given: &Given, args: &Args) -> Result<Answer, Refusal> {
     let target = args.option("program").map(find_target).transpose()?;
     let locks = Locks {
         most: most(args)?,
@@ -28,51 +66,56 @@ pub(crate) fn plan(args: &Args) -> Result<Answer, Refusal> {
             None => runnable(),
         }),
     };
-    let goal = args.option("goal").unwrap_or("fits");
-    let reached = match goal {
-        "batch" => Some(Reach::Batch),
-        "length" => Some(Reach::Length),
-        "fits" | "faster" | "cards" => None,
-        other => {
-            let expected = "fits, faster, batch, length or cards";
-            return Err(Problem::new("--goal", other, expected).into());
-        }
-    };
-    if let Some(what) = reached {
-        return farthest(&scenario, what, &locks);
+    match Aim::of(args, given.wanted)? {
+        Aim::Reach(what) => farthest(given.scenario(), what, &locks),
+        aim => whole_runs(given.scenario(), aim, &locks),
     }
-    let mut plans = planner::plan(&scenario, locks.clone())?;
-    if let ("faster", Some(now)) = (goal, plans.now.seconds) {
+}
+
+fn whole_runs(scenario: &Scenario, aim: Aim, locks: &Locks) -> Result<Answer, Refusal> {
+    let mut plans = planner::plan(scenario, locks.clone())?;
+    if let (Aim::Faster, Some(now)) = (aim, plans.now.seconds) {
         let faster = |plan: &Plan| planner::speed(now, plan.full.seconds) == Speed::Faster;
         plans.plans.retain(faster);
         plans
             .plans
             .sort_by(|a, b| a.full.seconds.total_cmp(&b.full.seconds));
     }
-    let cards = if goal == "cards" || !plans.fits() && goal == "fits" {
-        planner::cards(&scenario, &locks)
+    let fewest = (aim == Aim::Cards)
+        .then(|| planner::fewest_gpus(scenario, MOST_GPUS, locks))
+        .flatten();
+    let cards = if aim == Aim::Cards || !plans.fits() && aim == Aim::Fits {
+        planner::cards(scenario, locks)
     } else {
         Vec::new()
     };
-    let mut text = text(&plans, goal);
-    for row in &cards {
-        text.push_str(&format!(
-            "\n{} × {}: {}\n",
-            row.gpus,
-            row.gpu,
-            needs(&row.plan)
-        ));
-        lines(&row.plan, &mut text);
+    let mut text = text(&plans, aim);
+    for (gpus, gpu, plan) in fewest.iter().map(on_own).chain(cards.iter().map(on_cards)) {
+        text.push_str(&format!("\n{gpus} × {gpu}: {}\n", needs(plan)));
+        lines(plan, &mut text);
     }
-    let rows = cards.iter().map(|row| {
-        of_plan(&scenario, &row.plan)
-            .with("gpu", row.gpu)
-            .with("gpus", row.gpus)
-    });
-    let document = document(&scenario, &plans).with("cards", Document::List(rows.collect()));
+    let row = |(gpus, gpu, plan): (u32, &str, &Plan)| {
+        of_plan(scenario, plan).with("gpu", gpu).with("gpus", gpus)
+    };
+    let rows = cards.iter().map(on_cards).map(row).collect();
+    let document = document(scenario, &plans)
+        .with("fewest", fewest.as_ref().map(on_own).map(row))
+        .with("cards", Document::List(rows));
     let mut answer = Answer::new(text, &document);
-    answer.fits = plans.fits();
+    answer.fits = plans.fits() || fewest.is_some();
     Ok(answer)
+}
+
+/// The most GPUs of a kind of which the fewest are looked for.
+const MOST_GPUS: u32 = 1024;
+
+fn on_own(plan: &Plan) -> (u32, &str, &Plan) {
+    let hardware = &plan.full.scenario.hardware;
+    (hardware.gpus, &hardware.gpu, plan)
+}
+
+fn on_cards(row: &OnCards) -> (u32, &str, &Plan) {
+    (row.gpus, row.gpu, &row.plan)
 }
 
 /// The largest batch or length over which some plan fits.
@@ -90,7 +133,7 @@ fn farthest(run: &Scenario, what: Reach, locks: &Locks) -> Result<Answer, Refusa
     let text = format!(
         "largest {}: {value}\n\n{}",
         what.label(),
-        text(&plans, "fits")
+        text(&plans, Aim::Fits)
     );
     let document = document(run, &plans).with("value", value);
     Ok(Answer::new(text, &document))
@@ -192,7 +235,7 @@ fn programs(run: &Scenario, plan: &Plan) -> Vec<String> {
     able.map(|target| target.id.into()).collect()
 }
 
-fn text(plans: &Plans, goal: &str) -> String {
+fn text(plans: &Plans, aim: Aim) -> String {
     let now = &plans.now;
     let mut text = format!("as it is: {}", verdict(&now.estimate));
     if let Some(seconds) = now.seconds {
@@ -204,8 +247,12 @@ fn text(plans: &Plans, goal: &str) -> String {
         text.push_str(&format!("{}: {}\n", plan.id.label(), summary(plans, plan)));
         lines(plan, &mut text);
     }
-    if !plans.fits() && goal == "faster" {
+    if !plans.fits() && aim == Aim::Faster {
         text.push_str("\nnothing is noticeably faster with these results\n");
+    } else if !plans.fits() && aim == Aim::Cards {
+        text.push_str(
+            "\nnothing fits there without changing what is trained; on how many GPUs it would:\n",
+        );
     } else if !plans.fits() {
         text.push_str("\nnothing fits without changing what is trained");
         if plans.unlock.is_empty() {

@@ -3,7 +3,7 @@
 use super::super::answer::{Answer, Refusal, band};
 use super::super::args::Args;
 use super::super::estimate::verdict;
-use super::super::what;
+use super::super::what::Given;
 use super::{goal, link, number};
 use headroom_advice::{self as strategy, Goal, Slope, SolveFor};
 use headroom_base::document::Document;
@@ -12,14 +12,14 @@ use headroom_scenario::share;
 use headroom_scenario::{Case, Checkpointing, Problem, Scenario};
 
 /// The largest (or smallest) value that fits.
-pub(crate) fn solve(args: &Args) -> Result<Answer, Refusal> {
-    let scenario = what::scenario(args)?;
+pub(crate) fn solve(given: &Given, args: &Args) -> Result<Answer, Refusal> {
+    let scenario = given.scenario();
     let goal = goal(args)?;
     let name = args.option("for").unwrap_or("data.micro_batch");
     match name {
-        "gpu" => return Ok(smallest_gpu(&scenario, goal)),
+        "gpu" => return Ok(smallest_gpu(scenario, goal)),
         "gpus" => {
-            let found = strategy::fewest_gpus(&scenario, goal)?;
+            let found = strategy::fewest_gpus(scenario, goal)?;
             let count = found.as_ref().map(|run| run.hardware.gpus);
             return Ok(run_found(
                 "fewest GPUs",
@@ -29,7 +29,7 @@ pub(crate) fn solve(args: &Args) -> Result<Answer, Refusal> {
             ));
         }
         "checkpointing" => {
-            let found = strategy::checkpointing(&scenario, goal)?;
+            let found = strategy::checkpointing(scenario, goal)?;
             let every = found.as_ref().map(|run| match run.training.checkpointing {
                 Checkpointing::None => 0,
                 _ => run.training.checkpoint_every,
@@ -43,15 +43,15 @@ pub(crate) fn solve(args: &Args) -> Result<Answer, Refusal> {
         }
         _ => {}
     }
-    let Some(unknown) = SolveFor::named(name, &scenario) else {
+    let Some(unknown) = SolveFor::named(name, scenario) else {
         let expected = format!(
             "gpu, gpus, checkpointing, an integer field of the scenario such as data.sequence, or a dimension of the model: {}",
-            dimensions(&scenario).join(", ")
+            dimensions(scenario).join(", ")
         );
         return Err(Problem::new("--for", name, expected).into());
     };
     let multiple = number(args, "multiple", 1)?;
-    let solved = strategy::solve(&scenario, &unknown, goal, multiple)?;
+    let solved = strategy::solve(scenario, &unknown, goal, multiple)?;
     let needs = verdict(&solved.estimate);
     let which = if solved.slope == Slope::Falling {
         "smallest"

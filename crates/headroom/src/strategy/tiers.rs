@@ -3,7 +3,7 @@
 use super::super::answer::{Answer, Refusal, band};
 use super::super::args::Args;
 use super::super::estimate::verdict;
-use super::super::what;
+use super::super::what::Given;
 use super::cards::cards;
 use super::plan::runnable;
 use super::{link, of_step, span};
@@ -12,14 +12,14 @@ use headroom_base::document::Document;
 use headroom_scenario::share;
 
 /// Runs that fill the GPU to given shares.
-pub(crate) fn tiers(args: &Args) -> Result<Answer, Refusal> {
+pub(crate) fn tiers(given: &Given, args: &Args) -> Result<Answer, Refusal> {
     if let Some(sizes) = args.option("cards") {
-        return cards(args, sizes);
+        return cards(given, args, sizes);
     }
     if args.option("out").is_some() {
-        return cards(args, "80,48,24,16");
+        return cards(given, args, "80,48,24,16");
     }
-    let found = strategy::tiers(&what::scenario(args)?, &locks())?;
+    let found = strategy::tiers(given.scenario(), &locks())?;
     let mut text = String::new();
     // Shares that lead to one run are one row.
     for same in found.chunk_by(|a, b| a.scenario == b.scenario) {

@@ -2,7 +2,7 @@
 
 use super::super::answer::{Answer, Refusal, band};
 use super::super::args::Args;
-use super::super::what;
+use super::super::what::Given;
 use super::{of_step, span};
 use headroom_advice::{self as strategy, SortBy};
 use headroom_base::document::Document;
@@ -11,13 +11,13 @@ use headroom_core::estimate::time::Range;
 use headroom_scenario::Problem;
 
 /// Every GPU of the catalogue.
-pub(crate) fn gpus(args: &Args) -> Result<Answer, Refusal> {
+pub(crate) fn gpus(given: &Given, args: &Args) -> Result<Answer, Refusal> {
     let by = args.option("by").unwrap_or("memory");
     let Some(by) = SortBy::from_id(by) else {
         let all: Vec<&str> = SortBy::ALL.iter().map(|(_, id)| *id).collect();
         return Err(Problem::new("--by", by, format!("one of {}", all.join(", "))).into());
     };
-    let table = strategy::sort_gpus(strategy::gpus(&what::scenario(args)?), by);
+    let table = strategy::sort_gpus(strategy::gpus(given.scenario()), by);
     let mut text = format!(
         "{:<28} {:>10} {:>10}  {:<7} {:>11} {:>10}\n",
         "GPU", "usable", "needed", "fits", "micro-batch", "step"
@@ -57,8 +57,8 @@ pub(crate) fn gpus(args: &Args) -> Result<Answer, Refusal> {
 }
 
 /// The duration of a step.
-pub(crate) fn time(args: &Args) -> Result<Answer, Refusal> {
-    let time = Prediction::new(what::scenario(args)?).step_time()?;
+pub(crate) fn time(given: &Given, _: &Args) -> Result<Answer, Refusal> {
+    let time = Prediction::new(given.scenario().clone()).step_time()?;
     let mut text = format!("a step {}\n", of_step(&time));
     for (label, part) in [
         ("forward", time.forward),
