@@ -131,13 +131,36 @@ const edits = async (what, fragment, target) =>
     say(`${what}, from input to the answer in the document`, times.answered, target);
     say(`${what}, from input to the painted frame`, times.painted, "a frame more");
   });
-await edits("GPT-2", "#v=1", "8");
-await edits("Llama-8B, accumulation 16", "#v=1&model=llama-3.1-8b&gpu=h100-sxm5-80gb&precision=bf16&lora=on&mb=1&seq=2048&accum=16", "16");
-await edits(
-  "Llama-405B, a pipeline of 8 stages",
-  "#v=1&model=llama-3.1-405b&gpu=h100-sxm5-80gb&gpus=512&nodes=64&par=fsdp2&tp=8&pp=8&mb=1&seq=8192&accum=16&precision=bf16",
-  "100",
-);
+const EDITED = [
+  ["GPT-2", "#v=1", "8"],
+  ["Llama-8B, accumulation 16", "#v=1&model=llama-3.1-8b&gpu=h100-sxm5-80gb&precision=bf16&lora=on&mb=1&seq=2048&accum=16", "16"],
+  ["Llama-405B, a pipeline of 8 stages", "#v=1&model=llama-3.1-405b&gpu=h100-sxm5-80gb&gpus=512&nodes=64&par=fsdp2&tp=8&pp=8&mb=1&seq=8192&accum=16&precision=bf16", "100"],
+];
+for (const [what, fragment, target] of EDITED) await edits(what, fragment, target);
+
+/** What an edit costs the page's thread in CPU time, which other programs on the machine do not change. */
+const work = async (what, fragment, target) =>
+  visitors(async (visit) => {
+    await visit.open(visit.site.url + fragment);
+    await visit.page.waitForSelector('[data-testid="plans-strip"] [aria-busy=false]');
+    await rest(2000);
+    const devtools = await visit.page.createCDPSession();
+    await devtools.send("Performance.enable", { timeDomain: "threadTicks" });
+    const scripts = async () => 1000 * (await devtools.send("Performance.getMetrics")).metrics.find((it) => it.name === "ScriptDuration").value;
+    const times = [];
+    for (let at = 0; at < 12; at += 1) {
+      const before = await scripts();
+      await visit.page.evaluate((value) => {
+        const field = document.querySelector('[name="data.micro_batch"]');
+        field.value = value;
+        field.dispatchEvent(new Event("input", { bubbles: true }));
+      }, String(2 + (at % 8)));
+      times.push((await scripts()) - before);
+      await rest(400);
+    }
+    say(`${what}, CPU time from input to the answer`, times, target);
+  });
+if (kind === "chrome") for (const [what, fragment, target] of EDITED) await work(what, fragment, target);
 
 // What moves without being touched, from the opening until all panels are full.
 for (const [width, height] of kind === "chrome" ? [[1280, 900], [360, 740]] : []) {
