@@ -36,7 +36,31 @@ pub fn read(text: &str) -> Facts {
         facts.model = Fact::Unknown(format!("`{size}` is a size of many models"));
     }
     facts.unread = unread;
+    if facts.gpu.value().is_none() {
+        facts.notes.extend(machines(text));
+    }
     facts
+}
+
+/// Machines that are named without their GPU, each with a GPU that they may have.
+fn machines(text: &str) -> impl Iterator<Item = String> {
+    const WITHOUT_GPU: &[(&str, &str)] = &[
+        ("mac", "M3 Max 64GB"),
+        ("macbook", "M3 Max 64GB"),
+        ("rocm", "MI300X"),
+        ("colab", "T4"),
+        ("kaggle", "T4"),
+        ("laptop", "RTX 4070 laptop"),
+    ];
+    let text = text.to_lowercase();
+    let named = move |word: &str| {
+        let mut words = text.split(|c: char| !c.is_alphanumeric());
+        words.any(|it| it == word)
+    };
+    let found = WITHOUT_GPU.iter().filter(move |(word, _)| named(word));
+    found.map(|(word, gpu)| {
+        format!("`{word}` does not say which GPU it has: name it, such as {gpu}")
+    })
 }
 
 /// What the phrases say, each with the user's words.
