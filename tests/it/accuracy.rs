@@ -67,6 +67,19 @@ fn ranks_of_several_gpus() {
 }
 
 #[test]
+fn stages_and_compiled_layers() {
+    // Stages of a pipeline under `fully_shard` with its default, a split table's gradient in a step of several operations, and
+    // layers that are compiled inside of `fully_shard`; on a rank of GPUs that only count.
+    check("truth_stages", 18, Metric::Allocated, 0, 0.001, 0.1);
+}
+
+#[test]
+fn loops_of_ones_own() {
+    // Preferences, completions and PPO over transformers' models without a trainer, sampling and evaluation.
+    check("truth_own_loops", 32, Metric::Allocated, 0, 0.002, 0.2);
+}
+
+#[test]
 fn posts_that_no_rule_was_written_for_are_told_right() {
     // Records of issue trackers, with the cause that their thread verified; the texts are what the programs printed.
     let text = headroom_testing::text("tests/data/oom_posts.jsonl");

@@ -12,6 +12,7 @@ use crate::sourced::{Confidence, Sources};
 pub struct File {
     sources: BTreeMap<String, String>,
     products: Vec<Entry>,
+    products_low: Vec<Entry>,
     attention_forward: Vec<Entry>,
     attention_backward: Vec<Entry>,
     convolutions: Vec<Entry>,
@@ -54,6 +55,7 @@ pub fn table(file: &File) -> Result<String, String> {
     let mut rows = String::new();
     for (name, entries) in [
         ("PRODUCTS", &file.products),
+        ("PRODUCTS_LOW", &file.products_low),
         ("ATTENTION_FORWARD", &file.attention_forward),
         ("ATTENTION_BACKWARD", &file.attention_backward),
         ("CONVOLUTIONS", &file.convolutions),

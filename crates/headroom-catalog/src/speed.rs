@@ -37,6 +37,8 @@ pub struct Speeds {
     /// Matrix products of fp32 numbers, which PyTorch runs without tensor cores by default.
     pub products_fp32: Rate,
     pub products_half: Rate,
+    /// 8-bit matrix products; as the 16-bit ones where the GPU has none.
+    pub products_low: Rate,
     pub attention_forward: Rate,
     pub attention_backward: Rate,
     /// Convolutions of fp32 numbers, which cuDNN runs as TF32 if the GPU has it.
@@ -99,6 +101,10 @@ pub fn speeds_without(gpu: &Gpu, left_out: &dyn Fn(&str) -> bool) -> Option<Spee
     Some(Speeds {
         products_fp32: products.times(peak_fp32),
         products_half: products.times(peak_half),
+        products_low: match tera(sheet.tflops.fp8) {
+            Some(rate) => of(table::PRODUCTS_LOW).times(rate),
+            None => products.times(peak_half),
+        },
         attention_forward: of(table::ATTENTION_FORWARD).times(peak_half),
         attention_backward: of(table::ATTENTION_BACKWARD).times(peak_half),
         convolutions_fp32: of(table::CONVOLUTIONS_FP32).times(tf32),
@@ -155,6 +161,7 @@ impl Speeds {
         Self {
             products_fp32: self.products_fp32.times(faster),
             products_half: self.products_half.times(faster),
+            products_low: self.products_low.times(faster),
             attention_forward: self.attention_forward.times(faster),
             attention_backward: self.attention_backward.times(faster),
             convolutions_fp32: self.convolutions_fp32.times(faster),
@@ -177,6 +184,7 @@ impl Speeds {
             .unwrap_or(Self {
                 products_fp32: NOTHING,
                 products_half: NOTHING,
+                products_low: NOTHING,
                 attention_forward: NOTHING,
                 attention_backward: NOTHING,
                 convolutions_fp32: NOTHING,
@@ -246,6 +254,7 @@ mod tests {
             for rate in [
                 speeds.products_fp32,
                 speeds.products_half,
+                speeds.products_low,
                 speeds.attention_forward,
                 speeds.attention_backward,
                 speeds.convolutions_fp32,

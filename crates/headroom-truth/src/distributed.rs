@@ -70,13 +70,13 @@ pub fn apply(knobs: &Knobs, data: &mut Data, training: &mut Training) -> Result<
         }
     }
     if strategy == "ds" && knobs.precision != "fp32" {
-        // `module.bfloat16()` or `module.half()`: all weights, adapters too.
+        // The weights are in 16 bits, and the optimizer has a copy in 32.
         training.precision = match knobs.precision.as_str() {
             "fp16" => Precision::Fp16,
             _ => Precision::Bf16,
         };
-        if let Some(lora) = &mut training.lora {
-            lora.fp32_adapters = false;
+        if let Some(lora) = training.lora.as_mut() {
+            lora.fp32_adapters &= knobs.ds_zinit != Some(false);
         }
     }
     if knobs.is_megatron() {

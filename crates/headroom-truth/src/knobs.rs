@@ -97,6 +97,8 @@ pub struct Knobs {
     pub pin: Option<bool>,
     pub zero: u64,
     pub ds_cfg: DeepSpeed,
+    /// Whether the model is made under ZeRO-3.
+    pub ds_zinit: Option<bool>,
     pub mg: Megatron,
 
     pub trainer: Option<String>,

@@ -14,7 +14,9 @@ use super::{Detail, ModelMode, RunPlan, groups, redundancy};
 use crate::nets::{Cx, Env, Libraries, Net, Stage, Stages, construct};
 use crate::parallel::{self, MegatronDdp, World};
 use crate::tape::{Folding, Machine, Tape};
-use headroom_scenario::{Data, LowPrecision, Objective, Optimizer, Parallelism, Training};
+use headroom_scenario::{
+    Data, LowPrecision, Objective, Optimizer, Parallelism, Quantization, Trainer, Training,
+};
 
 impl<'a> TrainingLoop<'a> {
     /// Constructs the model and wraps it.
@@ -60,7 +62,8 @@ impl<'a> TrainingLoop<'a> {
         } else {
             Folding::Nothing
         };
-        let mut env = Env::new(training.clone(), libraries, folding).wrapped(wrapper);
+        let cast = cast_by_deepspeed(training, &plan.world);
+        let mut env = Env::new(cast, libraries, folding).wrapped(wrapper);
         env.groups.tensor = groups::tensor(net, training, &plan.world);
         env.groups.context = groups::context(net, training, &plan.world);
         env.peak_only = plan.peak_only;
@@ -119,6 +122,24 @@ fn uses_reentrant_checkpoints(training: &Training, world: &World) -> bool {
     world.parallel.strategy == Parallelism::Zero3
         && training.lora.is_some()
         && training.task.objective != Objective::Pretraining
+}
+
+/// DeepSpeed casts all weights to its 16-bit type, PEFT's adapters too, but for a model that was made under ZeRO-3
+/// (`_cast_module_mixed_precision` in deepspeed/runtime/engine.py), which transformers does with weights that are not quantised
+/// (`from_pretrained` in modeling_utils.py). TRL's trainers then make adapters in the weights' type (`autocast_adapter_dtype` in
+/// trl/trainer/dpo_trainer.py).
+fn cast_by_deepspeed(training: &Training, world: &World) -> Training {
+    use Parallelism::{Zero0, Zero1, Zero2, Zero3};
+    let mut training = training.clone();
+    let casts = match world.parallel.strategy {
+        Zero0 | Zero1 | Zero2 => true,
+        Zero3 => training.quantization != Quantization::None || world.trainer == Trainer::Trl,
+        _ => false,
+    };
+    if let Some(lora) = training.lora.as_mut().filter(|_| casts) {
+        lora.fp32_adapters = false;
+    }
+    training
 }
 
 /// The run's wrappers, in order.

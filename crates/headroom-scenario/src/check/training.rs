@@ -3,7 +3,7 @@
 use super::{Case, Problems};
 use crate::{
     Attention, Checkpointing, Compile, Distribution, Kernels, LossKernel, LowPrecision, Objective,
-    Precision, Quantization, Trainer,
+    Parallelism, Precision, Quantization, Scenario, Trainer,
 };
 use crate::{NameKind, Problem, network};
 use headroom_catalog::{self as catalog, ModelCategory};
@@ -371,6 +371,20 @@ fn at_once(case: &Case, problems: &mut Problems) {
 /// Models whose compiled graphs were compared with PyTorch's own.
 const COMPARED: [&str; 6] = ["bert", "gpt2", "llama", "qwen2", "qwen3", "resnet"];
 
+/// Whether compiled graphs are what they are on one GPU: layers are compiled inside of what `fully_shard` and DDP do around them, and
+/// a whole model would be cut where these come in.
+fn compiles_with_others(scenario: &Scenario) -> bool {
+    use Parallelism::{Ddp, Fsdp2, Hsdp};
+    let layout = &scenario.parallel;
+    let alone = scenario.hardware.gpus < 2 && scenario.hardware.nodes < 2;
+    let around = matches!(layout.strategy, Ddp | Fsdp2 | Hsdp);
+    let whole_layers = [layout.tp, layout.pp, layout.cp, layout.ep]
+        .iter()
+        .all(|degree| *degree < 2);
+    let by_layers = scenario.training.compile == Compile::Layers;
+    alone || by_layers && around && whole_layers && scenario.training.lora.is_none()
+}
+
 /// What is known of compiled runs, and what is not.
 fn compiled(case: &Case, problems: &mut Problems) {
     let scenario = case.scenario;
@@ -388,8 +402,8 @@ fn compiled(case: &Case, problems: &mut Problems) {
             "nothing: torch.compile is not modelled for this architecture",
         ),
         (
-            scenario.hardware.gpus > 1 || scenario.hardware.nodes > 1,
-            "nothing: torch.compile is modelled on one GPU only",
+            !compiles_with_others(scenario),
+            "layers under ddp, fsdp2 or hsdp, or nothing: torch.compile on several GPUs is modelled for those only",
         ),
         (
             scenario.training.task.objective != Objective::Pretraining,

@@ -236,8 +236,7 @@ fn of_kernel(kernel: &Kernel, speeds: &Speeds) -> (usize, [f64; 3]) {
                 speeds.products_fp32
             },
         ),
-        // Low-precision products are at least as fast as 16-bit ones; how much faster was not measured.
-        "scaled_mm" | "scaled_int8_mm" => (PRODUCTS, speeds.products_half),
+        "scaled_mm" | "scaled_int8_mm" => (PRODUCTS, speeds.products_low),
         "flash_attention" | "efficient_attention" if half => (ATTENTION, speeds.attention_forward),
         "flash_backward" | "efficient_backward" if half => (ATTENTION, speeds.attention_backward),
         "flash_attention" | "efficient_attention" | "flash_backward" | "efficient_backward" => {

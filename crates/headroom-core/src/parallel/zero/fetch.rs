@@ -68,42 +68,51 @@ impl Coordinator {
         self.gather_together(far);
     }
 
-    /// `all_gather_coalesced`: one parameter straight into its place, several into one buffer.
+    /// `all_gather_coalesced`: one parameter straight into its place, several of a type into one buffer (`_all_gather_dtype`).
     fn gather_together(&mut self, missing: Vec<usize>) {
         let numels = missing.iter().map(|at| self.numel(*at));
         self.available = numels.fold(self.available, u64::saturating_add);
-        let padded = |at: usize| self.numel(at).round_up(self.ranks.max(1));
-        let sizes = missing.iter().map(|at| padded(*at));
-        let whole = sizes.fold(0, u64::saturating_add);
-        let dtype = missing
-            .first()
-            .and_then(|at| self.params.get(*at))
-            .map_or(DType::F32, |(param, _)| storage(param));
-        let buffer = || {
-            self.tape.on(self.limits.stream, || {
-                let buffer = self.tape.empty("all_gather", [whole], dtype);
-                if self.limits.from_host {
-                    let sizes = missing.iter().map(|at| padded(*at) / self.ranks.max(1));
-                    let sent = sizes.map(|numel| self.tape.empty("to", [numel], dtype));
-                    drop(sent.collect::<Vec<Tensor>>());
-                }
-                buffer
-            })
-        };
-        match missing[..] {
-            [] => {}
-            [at] => {
-                let buffer = buffer();
-                buffer.set_category(Category::Parameters);
-                self.put(at, Status::InflightAlone(buffer));
+        if let [at] = missing[..] {
+            let buffer = self.gather_buffer(&missing);
+            buffer.set_category(Category::Parameters);
+            self.put(at, Status::InflightAlone(buffer));
+            return;
+        }
+        let (wide, half): (Vec<usize>, Vec<usize>) = missing
+            .into_iter()
+            .partition(|at| self.storage(*at).bytes() > 2);
+        for members in [half, wide] {
+            if members.is_empty() {
+                continue;
             }
-            _ => {
-                let buffer = Rc::new(buffer());
-                for at in missing {
-                    self.put(at, Status::Inflight(buffer.clone()));
-                }
+            let buffer = Rc::new(self.gather_buffer(&members));
+            for at in members {
+                self.put(at, Status::Inflight(buffer.clone()));
             }
         }
+    }
+
+    /// What parameters of one type are gathered into.
+    fn gather_buffer(&self, members: &[usize]) -> Tensor {
+        let padded = |at: usize| self.numel(at).round_up(self.ranks.max(1));
+        let sizes = members.iter().map(|at| padded(*at));
+        let whole = sizes.fold(0, u64::saturating_add);
+        let dtype = members.first().map_or(DType::F32, |at| self.storage(*at));
+        self.tape.on(self.limits.stream, || {
+            let buffer = self.tape.empty("all_gather", [whole], dtype);
+            if self.limits.from_host {
+                let sizes = members.iter().map(|at| padded(*at) / self.ranks.max(1));
+                let sent = sizes.map(|numel| self.tape.empty("to", [numel], dtype));
+                drop(sent.collect::<Vec<Tensor>>());
+            }
+            buffer
+        })
+    }
+
+    fn storage(&self, at: usize) -> DType {
+        self.params
+            .get(at)
+            .map_or(DType::F32, |(param, _)| storage(param))
     }
 
     fn put(&mut self, at: usize, status: Status) {

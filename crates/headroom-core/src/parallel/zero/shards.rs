@@ -9,12 +9,18 @@ use crate::tape::{Category, DType, Layout, Param, Tensor};
 use headroom_base::units::RoundUp;
 use headroom_scenario::Offload;
 
+/// The type in which gradients are reduced: the engine's 16-bit type where some weights have it, also for adapters in fp32
+/// (`communication_data_type`).
+fn communicated(params: &[Rc<Param>]) -> DType {
+    let half = params.iter().find(|param| param.data.dtype().is_half());
+    let mut trained = params.iter().filter(|param| param.trainable);
+    let first = half.or_else(|| trained.next()).or(params.first());
+    first.map_or(DType::F32, |param| param.data.dtype())
+}
+
 impl State {
     fn dtype(&self) -> DType {
-        let params = self.params.borrow();
-        let mut trained = params.iter().filter(|param| param.trainable);
-        let first = trained.next().or(params.first());
-        first.map_or(DType::F32, |param| param.data.dtype())
+        communicated(&self.params.borrow())
     }
 
     /// Shards of the parameters that are not trained.
@@ -65,11 +71,13 @@ impl State {
         );
         self.master.replace(Some(master.clone()));
         if self.config.contiguous {
-            let bucket = tape.empty("ipg_bucket", [self.config.reduce_bucket], dtype);
+            let sent = communicated(params);
+            let bucket = tape.empty("ipg_bucket", [self.config.reduce_bucket], sent);
             self.bucket.borrow_mut().buffers.push(bucket);
         }
         if offload == Offload::None {
-            let gradients = tape.empty("grad_partitions_flat_buffer", [part], dtype);
+            let sent = communicated(params);
+            let gradients = tape.empty("grad_partitions_flat_buffer", [part], sent);
             keep(gradients, Category::Gradients);
         }
         master
