@@ -12,6 +12,8 @@ use headroom_scenario::Data;
 #[derive(Clone, Copy, Debug)]
 struct Esm {
     config: Config,
+    /// `hidden_dropout_prob` and `attention_probs_dropout_prob`, which published models have at zero.
+    dropout: f64,
 }
 
 /// The arguments of every layer besides its hidden states.
@@ -25,7 +27,8 @@ struct LayerInputs {
 pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let sizes = sizes.with_defaults([("vocab", 33), ("ctx", 1026)]);
     let config = Config::new(&sizes)?;
-    Ok(Box::new(Esm { config }))
+    let dropout = if sizes.is_set("drop") { 0.1 } else { 0.0 };
+    Ok(Box::new(Esm { config, dropout }))
 }
 
 impl Net for Esm {
@@ -138,7 +141,8 @@ impl Esm {
             let normed = cx.layer_norm("LayerNorm", input);
             let (out, _weights) = cx.module("self", |cx| self.attention(cx, &normed, inputs));
             cx.module("output", |cx| {
-                let x = cx.linear("dense", &out, hidden, true);
+                let mut x = cx.linear("dense", &out, hidden, true);
+                x = cx.dropout(&x, self.dropout);
                 x.add(input)
             })
         });
@@ -148,7 +152,8 @@ impl Esm {
             gelu(&x)
         });
         cx.module("output", |cx| {
-            let x = cx.linear("dense", &inner, hidden, true);
+            let mut x = cx.linear("dense", &inner, hidden, true);
+            x = cx.dropout(&x, self.dropout);
             x.add(&attended)
         })
     }
@@ -163,7 +168,13 @@ impl Esm {
         q = rotated_q.to(dtype);
         k = rotated_k.to(dtype);
         drop((rotated_q, rotated_k));
-        let (out, weights) = attend(cx, [&q, &k, &v], &inputs.mask, 0.0, Eager::default());
+        let (out, weights) = attend(
+            cx,
+            [&q, &k, &v],
+            &inputs.mask,
+            self.dropout,
+            Eager::default(),
+        );
         (out.reshape(&[x.size(0), x.size(1), hidden]), weights)
     }
 

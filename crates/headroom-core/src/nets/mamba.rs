@@ -6,7 +6,7 @@ use crate::tape::{DType, Tensor};
 use headroom_scenario::Data;
 
 #[derive(Clone, Copy, Debug)]
-struct Mamba {
+pub(super) struct Mamba {
     layers: u64,
     hidden: u64,
     /// `intermediate_size`.
@@ -19,8 +19,17 @@ struct Mamba {
     vocab: u64,
     /// The head has a matrix of its own.
     untied: bool,
-    /// Falcon-Mamba: norms without weights over time steps and states.
-    normed: bool,
+    norms: StateNorms,
+}
+
+/// Norms over time steps and states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StateNorms {
+    None,
+    /// Falcon-Mamba's, without weights.
+    Unweighted,
+    /// Jamba's.
+    Weighted,
 }
 
 /// Falcon-Mamba (transformers/models/falcon_mamba/modeling_falcon_mamba.py).
@@ -39,7 +48,11 @@ pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
         rank: sizes.or("dt_rank", hidden.div_ceil(16)),
         vocab: sizes.need("vocab")?,
         untied: sizes.or("tied", 1) == 0,
-        normed: sizes.is_set("state_norms"),
+        norms: if sizes.is_set("state_norms") {
+            StateNorms::Unweighted
+        } else {
+            StateNorms::None
+        },
     }))
 }
 
@@ -69,6 +82,22 @@ impl Net for Mamba {
 }
 
 impl Mamba {
+    /// The mixer of Jamba's layers, by the names that mixers of decoders have.
+    pub(super) fn of_jamba(sizes: &Sizes) -> Self {
+        let hidden = sizes.or("hidden", 1);
+        Self {
+            layers: 0,
+            hidden,
+            inner: sizes.or("expand", 2).saturating_mul(hidden),
+            state: sizes.or("m_state", 16),
+            kernel: sizes.or("m_conv", 4).max(1),
+            rank: sizes.or("dt_rank", hidden.div_ceil(16)),
+            vocab: 0,
+            untied: true,
+            norms: StateNorms::Weighted,
+        }
+    }
+
     fn model(&self, cx: &Cx, ids: &Tensor) -> Tensor {
         let embedded = cx.input_embedding("embeddings", ids, self.vocab, self.hidden);
         let this = *self;
@@ -93,7 +122,7 @@ impl Mamba {
     }
 
     /// `MambaMixer.forward`.
-    fn mixer(&self, cx: &Cx, hidden: &Tensor) -> Tensor {
+    pub(super) fn mixer(&self, cx: &Cx, hidden: &Tensor) -> Tensor {
         let dtype = hidden.dtype();
         let projected = cx
             .linear("in_proj", hidden, 2 * self.inner, false)
@@ -127,7 +156,12 @@ impl Mamba {
         let Ok([mut time_step, mut b, mut c]) = <[Tensor; 3]>::try_from(parts) else {
             return hidden.clone();
         };
-        if self.normed {
+        if self.norms == StateNorms::Weighted {
+            time_step = cx.rms_norm("dt_layernorm", &time_step);
+            b = cx.rms_norm("b_layernorm", &b);
+            c = cx.rms_norm("c_layernorm", &c);
+        }
+        if self.norms == StateNorms::Unweighted {
             // `rms_forward`.
             [b, c, time_step] = [b, c, time_step].map(|part| {
                 let wide = part.to(DType::F32);

@@ -265,7 +265,7 @@ impl Parakeet {
             2 * self.hidden,
             &[1],
             point,
-            self.bias,
+            true,
         );
         hidden = hidden.glu(1);
         let masked = {
@@ -284,18 +284,11 @@ impl Parakeet {
             self.hidden,
             &[self.kernel],
             conv,
-            self.bias,
+            true,
         );
         hidden = cx.batch_norm("norm", &hidden);
         hidden = hidden.silu();
-        hidden = cx.convolution(
-            "pointwise_conv2",
-            &hidden,
-            self.hidden,
-            &[1],
-            point,
-            self.bias,
-        );
+        hidden = cx.convolution("pointwise_conv2", &hidden, self.hidden, &[1], point, true);
         drop(masked);
         hidden.transpose(1, 2)
     }

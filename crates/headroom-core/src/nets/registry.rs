@@ -4,10 +4,11 @@ use std::sync::OnceLock;
 
 use super::net::Build;
 use super::{
-    ModelError, Net, Sizes, albert, bert, clip, deberta, decoder, distilbert, dit, equivariant,
-    esm, gnn, gpt2, litgpt, mamba, megatron, mmdit, modernbert, mpnet, parakeet, recurrent, sam,
+    ModelError, Net, Sizes, albert, bert, blip, clip, deberta, deberta_first, decoder, detection,
+    distilbert, dit, equivariant, esm, gnn, gpt2, layoutlmv3, litgpt, longformer, mamba, megatron,
+    mmdit, modernbert, mpnet, nomic_bert, parakeet, patchtst, pictures, recurrent, rwkv, sam,
     seq2seq, siglip, swin, t5, text_to_image, torchtitan, unet, video, vision, vit, vit_mae,
-    wav2vec2,
+    wav2vec2, xlnet,
 };
 
 /// An architecture's forward function, by the name that the catalogue uses.
@@ -29,6 +30,7 @@ const ARCHITECTURES: &[(&str, Build)] = &[
     ("clip", clip::build),
     ("clip_text", clip::text_alone),
     ("deberta", deberta::build),
+    ("deberta_first", deberta_first::build),
     ("deit", vit::deit),
     ("dinov2_hf", vit::dinov2),
     ("distilbert", distilbert::build),
@@ -45,13 +47,22 @@ const ARCHITECTURES: &[(&str, Build)] = &[
     ("megatron_gpt", megatron::build),
     ("modernbert", modernbert::build),
     ("mpnet", mpnet::build),
+    ("nomic_bert", nomic_bert::build),
     ("litgpt", litgpt::build),
     ("parakeet_ctc", parakeet::build),
+    ("patchtst", patchtst::build),
     ("ernie", bert::ernie),
     ("layoutlm", bert::layoutlm),
+    ("layoutlmv3", layoutlmv3::build),
+    ("longformer", longformer::build),
+    ("led", seq2seq::led),
     ("roberta", bert::roberta),
+    ("rwkv", rwkv::build),
     ("siglip", siglip::build),
+    ("siglip2", siglip::second),
+    ("blip", blip::build),
     ("swin", swin::build),
+    ("swinv2", swin::second),
     ("t5", t5::build),
     ("torchtitan_llama3", torchtitan::build),
     ("vit", vit::build),
@@ -60,7 +71,9 @@ const ARCHITECTURES: &[(&str, Build)] = &[
     ("unispeech_sat", wav2vec2::unispeech_sat),
     ("wav2vec2", wav2vec2::wav2vec2),
     ("wavlm", wav2vec2::wavlm),
+    ("wav2vec2_bert", wav2vec2::bert),
     ("whisper", seq2seq::whisper),
+    ("xlnet", xlnet::build),
 ];
 
 fn find(architecture: &str) -> Option<Build> {
@@ -68,6 +81,8 @@ fn find(architecture: &str) -> Option<Build> {
         .iter()
         .chain(decoder::FAMILIES)
         .chain(vision::FAMILIES)
+        .chain(pictures::FAMILIES)
+        .chain(detection::FAMILIES)
         .chain(unet::FAMILIES)
         .chain(gnn::FAMILIES)
         .chain(equivariant::FAMILIES)

@@ -1,9 +1,10 @@
-//! Whisper, BART, mBART, Marian, Pegasus, M2M-100 and Blenderbot: an encoder, and a decoder that attends to it
-//! (transformers/models/{whisper,bart,mbart,marian,pegasus,m2m_100,blenderbot}/modeling_*.py).
+//! Whisper, BART, LED, mBART, Marian, Pegasus, M2M-100 and Blenderbot: an encoder, and a decoder that attends to it
+//! (transformers/models/{whisper,bart,led,mbart,marian,pegasus,m2m_100,blenderbot}/modeling_*.py).
 
 use super::attention::{Eager, attend};
 use super::inputs::{additive, allowed, causal_mask};
 use super::losses::class_loss;
+use super::sliding_chunks::{SlidingChunks, padded_length};
 use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::tape::ops::{AttentionMask, Conv};
 use crate::tape::{DType, Tensor};
@@ -22,6 +23,11 @@ struct Seq2Seq {
     frames: u64,
     positions: u64,
     relu: bool,
+    /// Labels of `…ForSequenceClassification`; zero for the class that generates.
+    classes: u64,
+    /// `attention_window` and `max_encoder_position_embeddings` of LED.
+    window: u64,
+    encoder_positions: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +35,8 @@ enum Model {
     /// Audio in.
     Whisper,
     Bart,
+    /// The same with an encoder that attends within windows, and positions without an offset.
+    Led,
     /// Norms before each sublayer and at the end, like Whisper.
     MBart,
     /// Fixed positions, and no norm of the embeddings.
@@ -47,6 +55,10 @@ pub(crate) fn whisper(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
 
 pub(crate) fn bart(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     build(sizes, Model::Bart)
+}
+
+pub(crate) fn led(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+    build(sizes, Model::Led)
 }
 
 pub(crate) fn mbart(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
@@ -83,6 +95,9 @@ fn build(sizes: &Sizes, model: Model) -> Result<Box<dyn Net>, ModelError> {
         frames: sizes.or("audio_ctx", 1500),
         positions: sizes.or("ctx", 1024),
         relu: sizes.is_set("relu"),
+        classes: sizes.or("sequence_classes", 0),
+        window: sizes.or("window", 512).max(2),
+        encoder_positions: sizes.or("encoder_ctx", 16_384),
     }))
 }
 
@@ -99,21 +114,32 @@ impl Net for Seq2Seq {
             ];
         }
         let ids = cx.tape.empty("input_ids", [n, data.sequence], DType::I64);
-        let labels = cx.tape.empty("labels", [n, data.sequence / 4], DType::I64);
-        vec![labels, ids]
+        let labels = match self.classes {
+            0 => vec![n, data.sequence / 4],
+            _ => vec![n],
+        };
+        vec![cx.tape.empty("labels", &labels[..], DType::I64), ids]
     }
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [labels, input] = batch else {
             return Output::empty(cx);
         };
-        let ids = shift_tokens_right(labels);
+        // Both stacks read the whole sequence where it is classified.
+        let ids = shift_tokens_right(if self.classes > 0 { input } else { labels });
         let (encoded, decoded) = cx.module("model", |cx| {
             let embedding = self.embed_tokens(cx);
             let encoded = cx.module("encoder", |cx| self.encode(cx, input, &embedding));
             let decoded = cx.module("decoder", |cx| self.decode(cx, &ids, &encoded, &embedding));
             (encoded, decoded)
         });
+        if self.classes > 0 {
+            let logits = self.sequence_logits(cx, input, &decoded);
+            return Output {
+                loss: class_loss(cx, &logits, labels),
+                held: vec![logits, encoded],
+            };
+        }
         let embedding = cx.module("model", |cx| self.embed_tokens(cx));
         let mut logits = cx.tied_linear("lm_head", &decoded, &embedding);
         if !matches!(self.model, Model::Whisper | Model::M2m100) {
@@ -133,9 +159,23 @@ impl Seq2Seq {
         self.model == Model::Whisper
     }
 
+    /// `BartForSequenceClassification.forward` from the decoder on: the states of the last end of a sequence.
+    fn sequence_logits(&self, cx: &Cx, ids: &Tensor, decoded: &Tensor) -> Tensor {
+        let n = ids.size(0);
+        let ends = ids.constant("eq", ids.shape(), DType::Bool);
+        let rows = decoded.rows_where(&ends, n);
+        drop(ends);
+        cx.module("classification_head", |cx| {
+            let x = cx
+                .linear("dense", &rows, self.hidden, true)
+                .pipe(Tensor::tanh);
+            cx.linear("out_proj", &x, self.classes, true)
+        })
+    }
+
     /// Norms stand before sublayers, and one more at the end.
     fn norms_first(&self) -> bool {
-        !matches!(self.model, Model::Bart | Model::Marian)
+        !matches!(self.model, Model::Bart | Model::Led | Model::Marian)
     }
 
     /// The weight of the token embeddings, to which the head is tied.
@@ -164,10 +204,23 @@ impl Seq2Seq {
         let mut hidden = embedded;
         hidden = self.dropout(cx, &hidden);
         let this = *self;
+        let whole = hidden.size(1);
+        if self.model == Model::Led {
+            // `_pad_to_window_size`.
+            let padded = padded_length(whole, self.window);
+            if padded > whole {
+                hidden = hidden.pad_to(&[hidden.size(0), padded, self.hidden]);
+            }
+        }
         let last = cx.equal_stack("layers", self.layers, hidden, move |cx, hidden| {
             this.layer(cx, hidden, &AttentionMask::None, None)
         });
-        self.final_norm(cx, last)
+        let last = self.final_norm(cx, last);
+        if last.size(1) == whole {
+            last
+        } else {
+            last.narrow(1, whole)
+        }
     }
 
     /// Encoder and decoder end in a norm where norms come first.
@@ -181,9 +234,9 @@ impl Seq2Seq {
 
     /// The sum of BART's embeddings, and the summands.
     fn token_embeddings(&self, cx: &Cx, ids: &Tensor, embedding: &Tensor) -> (Tensor, [Tensor; 2]) {
-        let words = cx.asks_for_gradient(embedding.embedding(ids).pipe(Tensor::mul_scalar));
+        let words = self.scaled(cx, embedding.embedding(ids));
         let index = ids.constant("arange", &[ids.size(1)], DType::I64);
-        let positions = match self.other_positions(cx, ids, &index) {
+        let positions = match self.other_positions(cx, ids, &index, self.encoder_positions) {
             Some(positions) => positions,
             None => {
                 let moved = ids.constant("add", ids.shape(), DType::I64);
@@ -192,17 +245,18 @@ impl Seq2Seq {
         };
         drop(index);
         let mut sum = words.add(&positions);
-        if matches!(self.model, Model::Bart | Model::MBart) {
+        if matches!(self.model, Model::Bart | Model::Led | Model::MBart) {
             sum = cx.layer_norm("layernorm_embedding", &sum);
         }
         (sum, [words, positions])
     }
 
     /// Positions of models that have them unlike BART.
-    fn other_positions(&self, cx: &Cx, ids: &Tensor, index: &Tensor) -> Option<Tensor> {
+    fn other_positions(&self, cx: &Cx, ids: &Tensor, index: &Tensor, rows: u64) -> Option<Tensor> {
         let (b, s) = (ids.size(0), ids.size(1));
         match self.model {
             Model::Marian | Model::Pegasus => Some(self.fixed_positions(cx, index)),
+            Model::Led => Some(cx.embedding("embed_positions", index, rows, self.hidden)),
             Model::Blenderbot => {
                 Some(cx.embedding("embed_positions", index, self.positions, self.hidden))
             }
@@ -253,7 +307,7 @@ impl Seq2Seq {
         let words = if self.whisper() {
             cx.asks_with_adapters(embedding.embedding(ids))
         } else {
-            cx.asks_for_gradient(embedding.embedding(ids).pipe(Tensor::mul_scalar))
+            self.scaled(cx, embedding.embedding(ids))
         };
         let mut index = ids
             .constant("arange", &[s], DType::I64)
@@ -266,14 +320,14 @@ impl Seq2Seq {
                 let weight = cx.param("weight", [self.positions, self.hidden]).tensor();
                 weight.rows(&index).view(&[b, s, self.hidden])
             })
-        } else if let Some(positions) = self.other_positions(cx, ids, &index) {
+        } else if let Some(positions) = self.other_positions(cx, ids, &index, self.positions) {
             positions
         } else {
             let moved = index.unsqueeze(0).add_scalar();
             cx.embedding("embed_positions", &moved, self.positions + 2, self.hidden)
         };
         let mut hidden = words.add(&positions);
-        if matches!(self.model, Model::Bart | Model::MBart) {
+        if matches!(self.model, Model::Bart | Model::Led | Model::MBart) {
             hidden = cx.layer_norm("layernorm_embedding", &hidden);
         }
         hidden = self.dropout(cx, &hidden);
@@ -307,7 +361,10 @@ impl Seq2Seq {
         encoded: Option<&Tensor>,
     ) -> Tensor {
         let mut hidden = self.sublayer(cx, input, "self_attn_layer_norm", |x| {
-            cx.module("self_attn", |cx| self.attention(cx, &x, None, mask))
+            cx.module("self_attn", |cx| match encoded {
+                None if self.model == Model::Led => (self.windowed(cx, &x), None),
+                _ => self.attention(cx, &x, None, mask),
+            })
         });
         if let Some(encoded) = encoded {
             hidden = self.sublayer(cx, &hidden, "encoder_attn_layer_norm", |x| {
@@ -327,6 +384,27 @@ impl Seq2Seq {
             };
             (cx.linear("fc2", &x, self.hidden, true), None)
         })
+    }
+
+    /// `embed_scale`, which LED has not.
+    fn scaled(&self, cx: &Cx, words: Tensor) -> Tensor {
+        if self.model == Model::Led {
+            return cx.asks_for_gradient(words);
+        }
+        cx.asks_for_gradient(words.pipe(Tensor::mul_scalar))
+    }
+
+    /// `LEDEncoderAttention.forward`.
+    fn windowed(&self, cx: &Cx, x: &Tensor) -> Tensor {
+        let chunks = SlidingChunks {
+            hidden: self.hidden,
+            heads: self.heads,
+            reach: (self.window / 2).max(1),
+            dropout: 0.0,
+            global: false,
+        };
+        let out = cx.module("longformer_self_attn", |cx| chunks.forward(cx, x));
+        cx.linear("output", &out, self.hidden, true)
     }
 
     /// Attention or feed-forward with its residual and its norm, before it or after.

@@ -1,5 +1,6 @@
 //! SigLIP: CLIP's encoders without a class token, pooled by attention, and a loss of pairs
-//! (transformers/models/siglip/modeling_siglip.py).
+//! (transformers/models/{siglip,siglip2}/modeling_*.py). SigLIP 2's pictures come as rows of patches, of which each has as many as
+//! its own sides say.
 
 use super::clip::{Tower, normalized};
 use super::masks::bidirectional_mask;
@@ -15,6 +16,8 @@ pub(super) struct VisionModel {
     tower: Tower,
     image: u64,
     patch: u64,
+    /// `num_patches` of SigLIP 2: rows of the table of positions, which is resized for each picture.
+    table: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -27,12 +30,23 @@ struct Siglip {
 }
 
 pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+    build_as(sizes, None)
+}
+
+pub(crate) fn second(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+    build_as(sizes, Some(sizes.or("patches", 256)))
+}
+
+fn build_as(sizes: &Sizes, table: Option<u64>) -> Result<Box<dyn Net>, ModelError> {
     let text = Tower {
         quick_gelu: false,
         ..Tower::of_texts(sizes)?
     };
     Ok(Box::new(Siglip {
-        vision: VisionModel::new(sizes)?,
+        vision: VisionModel {
+            table,
+            ..VisionModel::new(sizes)?
+        },
         text,
         vocab: sizes.need("vocab")?,
         context: sizes.or("ctx", 64),
@@ -44,17 +58,27 @@ impl Net for Siglip {
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         let n = data.micro_batch;
         let ids = cx.tape.empty("input_ids", [n, self.context], DType::I64);
-        vec![ids, self.vision.pixels(cx, n)]
+        let mut all = vec![ids, self.vision.pixels(cx, n)];
+        if self.vision.table.is_some() {
+            let count = self.vision.side() * self.vision.side();
+            all.push(
+                cx.tape
+                    .empty("pixel_attention_mask", [n, count], DType::I32),
+            );
+            all.push(cx.tape.empty("spatial_shapes", [n, 2], DType::I64));
+        }
+        all
     }
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
-        let [ids, image] = batch else {
+        let [ids, image, ..] = batch else {
             return Output::empty(cx);
         };
         let scale = cx.param("logit_scale", [1]).tensor();
         let bias = cx.param("logit_bias", [1]).tensor();
-        let [vision_last, image_features] =
-            cx.module("vision_model", |cx| self.vision.forward(cx, image));
+        let [vision_last, image_features] = cx.module("vision_model", |cx| {
+            self.vision.forward(cx, image, batch.get(2))
+        });
         let [text_last, text_features] = cx.module("text_model", |cx| self.text_model(cx, ids));
         let image_embeds = normalized(&image_features);
         let text_embeds = normalized(&text_features);
@@ -87,10 +111,19 @@ impl VisionModel {
             tower,
             image: sizes.or("img", 224),
             patch: sizes.need("patch")?.max(1),
+            table: None,
         })
     }
 
     pub(super) fn pixels(&self, cx: &Cx, count: u64) -> Tensor {
+        if self.table.is_some() {
+            let patches = [
+                count,
+                self.side() * self.side(),
+                3 * self.patch * self.patch,
+            ];
+            return cx.tape.empty("pixel_values", patches, cx.env.weights);
+        }
         let shape = [count, 3, self.image, self.image];
         cx.tape.empty("pixel_values", shape, cx.env.weights)
     }
@@ -101,8 +134,16 @@ impl VisionModel {
     }
 
     /// `last_hidden_state` and, from it, `pooler_output`.
-    fn forward(&self, cx: &Cx, image: &Tensor) -> [Tensor; 2] {
-        let last = self.last_hidden_state(cx, image);
+    fn forward(&self, cx: &Cx, image: &Tensor, patches: Option<&Tensor>) -> [Tensor; 2] {
+        let last = match patches {
+            Some(patches) => {
+                let embedded = cx.module("embeddings", |cx| self.patch_embeddings(cx, image));
+                let mask = bidirectional_mask(cx, image.size(1), Some(patches), embedded.dtype());
+                let states = self.tower.encode(cx, &embedded, &mask);
+                cx.layer_norm("post_layernorm", &states)
+            }
+            None => self.last_hidden_state(cx, image),
+        };
         let pooled = cx.module("head", |cx| self.pooling_head(cx, &last));
         [last, pooled]
     }
@@ -137,6 +178,33 @@ impl VisionModel {
         let position_ids = cx.buffer("position_ids", [1, count], DType::I64);
         let positions = cx.embedding("position_embedding", &position_ids, count, hidden);
         patches.add(&positions)
+    }
+
+    /// `Siglip2VisionEmbeddings.forward`: the table is resized picture by picture and written into one tensor.
+    fn patch_embeddings(&self, cx: &Cx, image: &Tensor) -> Tensor {
+        let (hidden, side) = (self.tower.hidden, self.side());
+        let embedded = cx.linear("patch_embedding", image, hidden, true);
+        let rows = self.table.unwrap_or(1);
+        let table = cx.module("position_embedding", |cx| {
+            cx.param("weight", [rows, hidden]).tensor()
+        });
+        let own = rows.isqrt();
+        let grid = table
+            .narrow(0, own * own)
+            .reshape(&[own, own, hidden])
+            .permute(&[2, 0, 1])
+            .unsqueeze(0);
+        let shape = [image.size(0), side * side, hidden];
+        let mut places = cx.tape.empty("empty", shape, table.dtype());
+        for _ in 0..image.size(0) {
+            if cx.tape.is_over_budget() {
+                break;
+            }
+            let resized = grid.interpolate(side, side);
+            let rows = resized.reshape(&[hidden, side * side]).transpose(0, 1);
+            places = places.copy_into_slice_(&rows.to(table.dtype()));
+        }
+        embedded.add(&places)
     }
 
     /// `SiglipMultiheadAttentionPoolingHead`: one learned query over all patches.

@@ -41,7 +41,10 @@ const COUNTS: [&str; 11] = [
 
 /// Lists of layers, of which dimensions tell by bits (`LayerSet` of the decoder).
 fn is_set_of_layers(name: &str) -> bool {
-    matches!(name, "v_features" | "v_global_layers" | "cross_layers")
+    matches!(
+        name,
+        "v_features" | "v_global_layers" | "cross_layers" | "global_layers"
+    )
 }
 
 /// A model's dimensions by name; most are one number, some (stages of a vision model) a list.

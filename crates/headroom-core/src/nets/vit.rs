@@ -14,6 +14,8 @@ struct Vit {
     image: u64,
     patch: u64,
     classes: u64,
+    /// The class without a head, of which the loss is the mean of the last hidden states.
+    headless: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,20 +51,17 @@ pub(crate) fn dinov2(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
 }
 
 fn build_as(sizes: &Sizes, model: Model) -> Result<Box<dyn Net>, ModelError> {
-    let hidden = sizes.need("hidden")?;
     Ok(Box::new(Vit {
         model,
         layers: sizes.need("layers")?,
         layer: Layer {
-            hidden,
-            heads: sizes.need("heads")?.max(1),
-            ffn: sizes.or("ffn", 4 * hidden),
-            dropout: if sizes.is_set("drop") { 0.1 } else { 0.0 },
             scaled: model == Model::Dinov2,
+            ..Layer::plain(sizes)?
         },
         image: sizes.or("img", 224),
         patch: sizes.or("patch", 16).max(1),
         classes: sizes.or("classes", 1000),
+        headless: sizes.is_set("headless"),
     }))
 }
 
@@ -103,6 +102,13 @@ impl Net for Vit {
             Model::Dinov2 => "dinov2",
         };
         let sequence = cx.module(name, |cx| self.model(cx, image));
+        if self.headless {
+            let loss = cx.module("loss", |_| sequence.mean_all());
+            return Output {
+                loss,
+                held: vec![sequence],
+            };
+        }
         let first = sequence.select(1);
         let read = if self.model == Model::Dinov2 {
             let rest = sequence.narrow(1, sequence.size(1).saturating_sub(1));
@@ -167,6 +173,18 @@ impl Vit {
 }
 
 impl Layer {
+    /// ViT's own, by its sizes.
+    pub(crate) fn plain(sizes: &Sizes) -> Result<Self, ModelError> {
+        let hidden = sizes.need("hidden")?;
+        Ok(Self {
+            hidden,
+            heads: sizes.need("heads")?.max(1),
+            ffn: sizes.or("ffn", 4 * hidden),
+            dropout: if sizes.is_set("drop") { 0.1 } else { 0.0 },
+            scaled: false,
+        })
+    }
+
     /// `ViTLayer.forward`.
     pub(crate) fn run(self, cx: &Cx, input: &Tensor) -> Tensor {
         let [before, after] = if self.scaled {

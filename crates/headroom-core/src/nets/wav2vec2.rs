@@ -2,7 +2,10 @@
 //! transformer (transformers/models/{wav2vec2,hubert,unispeech_sat,wavlm}/modeling_*.py). `samples` is the length of a sample of
 //! the batch, tokens of its transcript the sequence. Neither SpecAugment's masks nor layers dropped at random are run.
 
+mod bert;
 mod gated;
+
+pub(crate) use bert::build as bert;
 
 use super::attention::{Eager, attend};
 use super::parakeet::ctc_loss;

@@ -128,11 +128,15 @@ fn is_option(name: &str) -> bool {
             | "drop"
             | "edges"
             | "feat"
+            | "headless"
             | "labels"
             | "layer_vocab"
             | "nodes"
             | "qk_norm"
+            | "sequence_classes"
             | "sliding_window"
+            | "stages"
+            | "v_layer_norms"
             | "tied"
             | "v_qk_norm"
     ) || matches!(
@@ -144,7 +148,11 @@ fn is_option(name: &str) -> bool {
                 | "cross_layers"
                 | "depths"
                 | "heads"
-                | "dims",
+                | "dims"
+                | "global_layers"
+                | "necks"
+                | "reductions"
+                | "sparse",
             _,
         ))
     )

@@ -3,7 +3,7 @@
 use super::super::Cx;
 use super::super::kv_cache::{Cache, cache, cached};
 use super::family::{Positions, Projection, QkNorm, Scores};
-use super::{Decoder, LayerInputs, rope};
+use super::{Decoder, LayerInputs, norm, rope};
 use crate::tape::ops::{AttentionMask, repeat_heads};
 use crate::tape::{ConstructionPoint, DType, Tensor};
 use headroom_scenario::{Attention, Checkpointing, Kernels};
@@ -42,6 +42,15 @@ impl Decoder {
         if self.family.attention.queries_by_position {
             let scale = q.constant("to", &[1, 1, s, 1], q.dtype());
             q = q.mul(&scale);
+        }
+        if self.family.attention.qk_norm == QkNorm::LengthAfterRope {
+            if inputs.rotary.is_some() {
+                [q, k] = [&q, &k].map(norm::by_length);
+            } else {
+                // `attn_temperature_tuning`: as many numbers as tokens.
+                let scale = q.constant("add", &[1, 1, s, 1], DType::F32);
+                q = q.mul(&scale).pipe(|scaled| scaled.to(x.dtype()));
+            }
         }
         if self.family.attention.qk_norm == QkNorm::PerHeadAfterRope {
             q = self.norm(cx, self.family.names.q_norm, &q);

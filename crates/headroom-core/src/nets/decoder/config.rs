@@ -54,6 +54,8 @@ pub(super) struct Decoder {
     /// The layers that are an MLP by itself, and those that are a mixture of experts by itself.
     pub mlp_layers: Option<LayerSet>,
     pub expert_layers: Option<LayerSet>,
+    /// The layers with a mixture of experts where the others have an MLP.
+    pub sparse_layers: Option<LayerSet>,
     /// `moe_latent_size`: experts work between two projections to this width; zero without them.
     pub latent: u64,
     pub mixers: MixerSizes,
@@ -164,6 +166,7 @@ impl Decoder {
             full_layers: LayerSet::of(sizes, "full"),
             mlp_layers: LayerSet::of(sizes, "mlp"),
             expert_layers: LayerSet::of(sizes, "moe"),
+            sparse_layers: LayerSet::of(sizes, "sparse"),
             latent: sizes.or("latent", 0),
             mixers: MixerSizes::of(sizes),
             family,

@@ -8,6 +8,9 @@ use crate::tape::{DType, Tensor};
 impl Decoder {
     /// `MixtralSparseMoeBlock.forward` and its relatives.
     pub(super) fn sparse_moe(&self, cx: &Cx, x: &Tensor, experts: Experts) -> Tensor {
+        if experts.router == Router::EveryExpert {
+            return self.repeated_moe(cx, x);
+        }
         let mut hidden = x.view(&[x.numel() / self.hidden.max(1), self.hidden]);
         let shared_name = match experts.shared {
             SharedExpert::Gated => Some("shared_expert"),
@@ -20,7 +23,8 @@ impl Decoder {
             })
         });
         let router = match experts.router {
-            Router::SoftmaxOfChosen | Router::SoftmaxOfChosenFp32 => "router",
+            Router::SoftmaxOfChosen | Router::SoftmaxOfChosenFp32 | Router::SparseMixer => "router",
+            _ if self.family.names.mlp == Some("feed_forward") => "router",
             _ => "gate",
         };
         let (logits, weights, chosen) = cx.module(router, |cx| self.route(cx, &hidden, experts));

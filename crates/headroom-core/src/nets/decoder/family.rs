@@ -179,6 +179,8 @@ pub(super) enum QkNorm {
     PerHead,
     /// Over each head, after that.
     PerHeadTransposed,
+    /// By each head's length, behind the rotation, without weights; layers that rotate nothing have none (Llama 4).
+    LengthAfterRope,
     /// Over each head, behind the rotation (Hunyuan).
     PerHeadAfterRope,
     /// Over the full projection.
@@ -394,6 +396,10 @@ pub(super) enum Router {
     SigmoidInModelType,
     /// Sigmoids with a correction bias, restricted to the best groups (DeepSeek V3).
     SigmoidOfGroups,
+    /// All experts are given all tokens (Llama 4).
+    EveryExpert,
+    /// Two experts, drawn one after the other from those near the best (Phi-3.5-MoE).
+    SparseMixer,
     /// A softmax in fp32 whatever autocast says, with a correction bias (ERNIE 4.5).
     CorrectedSoftmax,
 }

@@ -1,6 +1,7 @@
 //! GPT-J's attention and block (transformers/models/gptj/modeling_gptj.py).
 
 use super::super::Cx;
+use super::family::Projection;
 use super::rope::{repeated, rotate_interleaved, rotated};
 use super::{Decoder, LayerInputs, cached};
 use crate::tape::ops::AttentionMask;
@@ -12,7 +13,10 @@ impl Decoder {
         let names = self.family.names;
         let normed = self.norm(cx, names.input_norm, input);
         let [attended, weights] = cx.module(names.attention, |cx| {
-            self.gptj_attention(cx, &normed, inputs)
+            match self.family.attention.projection {
+                Projection::Fused => self.codegen_attention(cx, &normed, inputs),
+                _ => self.gptj_attention(cx, &normed, inputs),
+            }
         });
         let mlp_out = self.mlp(cx, &normed);
         let out = attended.add(&mlp_out).pipe(|sum| sum.add(input));
@@ -55,7 +59,7 @@ impl Decoder {
     }
 
     /// `apply_rotary_pos_emb` for keys and then queries `[B, S, H, D]`, both before either is joined with what is not turned.
-    fn rotated_by_neighbours(
+    pub(super) fn rotated_by_neighbours(
         &self,
         [query, key]: [Tensor; 2],
         tables: &[Tensor; 2],
@@ -79,7 +83,10 @@ impl Decoder {
 }
 
 /// `_attn`: products of queries and keys in fp32.
-fn attend_in_fp32([query, key, value]: [&Tensor; 3], mask: &AttentionMask) -> (Tensor, Tensor) {
+pub(super) fn attend_in_fp32(
+    [query, key, value]: [&Tensor; 3],
+    mask: &AttentionMask,
+) -> (Tensor, Tensor) {
     let (query, key) = (query.to(DType::F32), key.to(DType::F32));
     let mut weights = query.matmul(&key.transpose(-1, -2));
     weights = weights.mul_scalar();

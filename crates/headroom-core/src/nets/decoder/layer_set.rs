@@ -7,7 +7,7 @@ const EACH: u64 = 20;
 
 /// Layers by their numbers, up to 256.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct LayerSet([u64; 4]);
+pub(in crate::nets) struct LayerSet([u64; 4]);
 
 impl LayerSet {
     /// The layers that the sizes `NAME_0`, `NAME_1`, … tell of, a bit for each and twenty in each; `None` without any.
@@ -27,7 +27,11 @@ impl LayerSet {
     }
 
     /// The numbers of the layers that `NAME_0`, … tell of, below `count`; without any those that the size `NAME` lists.
-    pub(super) fn list(sizes: &Sizes, name: &str, count: u64) -> Result<Vec<u64>, ModelError> {
+    pub(in crate::nets) fn list(
+        sizes: &Sizes,
+        name: &str,
+        count: u64,
+    ) -> Result<Vec<u64>, ModelError> {
         match Self::of(sizes, name) {
             Some(set) => Ok((0..count.min(256))
                 .filter(|layer| set.contains(*layer))

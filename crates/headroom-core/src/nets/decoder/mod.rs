@@ -3,7 +3,10 @@
 
 mod alibi;
 mod attention;
+mod aya;
+mod blip2;
 mod bloom;
+mod codegen;
 mod config;
 mod ends;
 mod experts;
@@ -18,6 +21,7 @@ mod idefics;
 mod internvl;
 mod layer;
 mod layer_set;
+mod llama4;
 mod llava;
 mod llava_tiles;
 mod mamba_model;
@@ -34,16 +38,19 @@ mod qwen_vision;
 mod qwen_vl;
 mod rope;
 mod router;
+mod seen;
+mod sparse_mixer;
 mod tensor_plan;
 mod tiles;
 
 use config::{Decoder, LayerInputs, Mla, ModelInputs};
 pub(crate) use families::FAMILIES;
 use family::Scores;
-use layer_set::{LayerSet, period};
+pub(super) use layer_set::LayerSet;
+use layer_set::period;
 pub use llava::Llava;
 use mixers::Mixer;
-pub(super) use rope::{full_tables, rotated_in_fp32};
+pub(super) use rope::{full_tables, rotate_half, rotated, rotated_in_fp32};
 
 use std::cell::RefCell;
 
@@ -252,8 +259,11 @@ impl Decoder {
             None => is_nth(full_attention, i),
         };
         let mixer = |i: u64| self.mixer_of(i).filter(|_| !is_full(i));
-        let period = match self.full_layers {
-            Some(_) => period(self.layers, |i| (is_full(i), is_nth(no_rope, i), mixer(i))),
+        let is_sparse = |i: u64| self.sparse_layers.is_none_or(|set| set.contains(i));
+        let period = match self.full_layers.or(self.sparse_layers) {
+            Some(_) => period(self.layers, |i| {
+                (is_full(i), is_nth(no_rope, i), mixer(i), is_sparse(i))
+            }),
             None => full_attention.max(no_rope).max(1),
         };
         let keeps = cx.env.training.task.objective.keeps_hidden_states() && cx.tape.grad_enabled();
@@ -277,7 +287,7 @@ impl Decoder {
                 position_bias: position_bias.clone(),
             };
             let mut this = *self;
-            if (i as u64) < self.first_dense_layers {
+            if (i as u64) < self.first_dense_layers || !is_sparse(i as u64) {
                 this.family.mlp.experts = None;
             }
             let mut outputs = cx.layer(self.family.names.layers, i, state, move |cx, state| {

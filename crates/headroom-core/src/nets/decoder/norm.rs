@@ -76,6 +76,17 @@ pub(super) fn gemma(x: &Tensor, weight: &Tensor) -> Tensor {
     output
 }
 
+/// `Llama4TextL2Norm.forward`.
+pub(super) fn by_length(x: &Tensor) -> Tensor {
+    let wide = x.to(DType::F32);
+    let scale = wide
+        .pow()
+        .pipe(|squares| squares.mean(&[-1]))
+        .pipe(Tensor::add_scalar)
+        .pipe(Tensor::rsqrt);
+    wide.mul(&scale).pipe(|normed| normed.to(x.dtype()))
+}
+
 /// `Gemma4RMSNorm.forward`: a power in place of the root.
 pub(super) fn gemma4(x: &Tensor, weight: Option<&Tensor>) -> Tensor {
     let wide = x.to(DType::F32);

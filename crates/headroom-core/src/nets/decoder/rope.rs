@@ -238,7 +238,11 @@ pub(crate) fn apply(
     }
 }
 
-pub(super) fn rotated(x: &Tensor, [cos, sin]: &[Tensor; 2], half: fn(&Tensor) -> Tensor) -> Tensor {
+pub(in crate::nets) fn rotated(
+    x: &Tensor,
+    [cos, sin]: &[Tensor; 2],
+    half: fn(&Tensor) -> Tensor,
+) -> Tensor {
     let straight = x.mul(cos);
     let crossed = half(x).pipe(|half| half.mul(sin));
     straight.add(&crossed)
@@ -259,7 +263,7 @@ fn interleaved([a, b]: &[Tensor; 2], [cos, sin]: &[Tensor; 2]) -> Tensor {
     Tensor::cat(&firsts, &[&seconds], -1)
 }
 
-pub(super) fn rotate_half(x: &Tensor) -> Tensor {
+pub(in crate::nets) fn rotate_half(x: &Tensor) -> Tensor {
     let half = x.size(-1) / 2;
     let first = x.narrow(-1, half);
     let second = x.narrow(-1, x.size(-1) - half);

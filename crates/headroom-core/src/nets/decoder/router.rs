@@ -9,7 +9,9 @@ impl Decoder {
     /// The router's logits, the chosen experts' weights and their numbers.
     pub(super) fn route(&self, cx: &Cx, x: &Tensor, experts: Experts) -> (Tensor, Tensor, Tensor) {
         match experts.router {
-            Router::SoftmaxFp32 | Router::Softmax => self.softmax_router(cx, x, experts),
+            Router::SoftmaxFp32 | Router::Softmax | Router::EveryExpert => {
+                self.softmax_router(cx, x, experts)
+            }
             Router::SoftmaxOfChosen => {
                 let weight = self.router_weight(cx);
                 let bias = cx.param("bias", [self.experts]).tensor();
@@ -31,6 +33,7 @@ impl Decoder {
             Router::CorrectedSoftmax => cx.tape.autocast(None, || self.corrected_softmax(cx, x)),
             Router::SoftmaxOfGroups => self.group_router(cx, x),
             Router::SigmoidOfGroups => self.sigmoid_router(cx, x, experts),
+            Router::SparseMixer => self.sparse_mixer(cx, x),
         }
     }
 

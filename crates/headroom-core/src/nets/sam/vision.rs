@@ -1,6 +1,7 @@
 //! `SamVisionEncoder`: a ViT on grids that attends within windows in most layers, with relative positions by row and by
 //! column, and a neck of convolutions.
 
+use crate::nets::decoder::LayerSet;
 use crate::nets::{Cx, ModelError, Sizes};
 use crate::tape::ops::{AttentionMask, Conv};
 use crate::tape::{DType, Tensor};
@@ -33,7 +34,7 @@ impl Encoder {
             patch: sizes.or("patch", 16).max(1),
             window: sizes.or("window", 14).max(1),
             neck: sizes.or("neck", 256),
-            global: sizes.list("global_layers")?.to_vec(),
+            global: LayerSet::list(sizes, "global_layers", sizes.need("layers")?)?,
         })
     }
 

@@ -3,6 +3,7 @@
 use super::windows::{window_partition, window_reverse};
 use crate::nets::Cx;
 use crate::nets::attention::{Eager, attend, heads};
+use crate::nets::drop_path::drop_path;
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
 use headroom_base::units::RoundUp;
@@ -49,7 +50,7 @@ impl Layer {
             back = back.narrow(1, side).narrow(2, side).contiguous();
         }
         back = back.view(&[b, side * side, channels]);
-        hidden = self.drop_path(&back).pipe(|kept| input.add(kept));
+        hidden = drop_path(&back, self.drop_path).pipe(|kept| input.add(kept));
         let residual = hidden.clone();
         hidden = cx.layer_norm("layernorm_after", &hidden);
         hidden = cx.module("mlp", |cx| {
@@ -61,26 +62,12 @@ impl Layer {
         std::iter::once(hidden).chain(weights).collect()
     }
 
-    fn rolled(self, x: &Tensor) -> Tensor {
+    pub(super) fn rolled(self, x: &Tensor) -> Tensor {
         if self.shifted { x.roll() } else { x.clone() }
     }
 
-    /// `SwinDropPath`: one random number for each sample.
-    fn drop_path(self, x: &Tensor) -> Tensor {
-        if !self.drop_path || x.tape().evaluating() {
-            return x.clone();
-        }
-        let shape = [x.size(0), 1, 1];
-        let noise = x.constant("rand", &shape, x.dtype());
-        let sum = x.constant("add", &shape, x.dtype());
-        let kept = x.constant("floor", &shape, x.dtype());
-        drop((noise, sum));
-        let scaled = x.mul_scalar();
-        scaled.mul(&kept)
-    }
-
     /// `get_attn_mask`: which tokens of a window were neighbours before the shift.
-    fn attention_mask(self, hidden: &Tensor) -> Tensor {
+    pub(super) fn attention_mask(self, hidden: &Tensor) -> Tensor {
         let (n, window, dtype) = (hidden.size(1), self.window, hidden.dtype());
         let line = |op, dtype| hidden.constant(op, &[n], dtype);
         let indices = (line("arange", DType::I64), line("arange", DType::I64));

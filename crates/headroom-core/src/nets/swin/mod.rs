@@ -1,6 +1,7 @@
-//! Swin: attention within windows that shift from layer to layer (transformers/models/swin/modeling_swin.py).
+//! Swin and Swin V2: attention within windows that shift from layer to layer (transformers/models/{swin,swinv2}/modeling_*.py).
 
 mod layer;
+mod second;
 mod windows;
 
 use std::rc::Rc;
@@ -21,9 +22,19 @@ struct Swin {
     image: u64,
     patch: u64,
     classes: u64,
+    /// Whether it is the second generation: cosine attention, norms behind what they follow.
+    second: bool,
 }
 
 pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+    build_as(sizes, false)
+}
+
+pub(crate) fn second(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+    build_as(sizes, true)
+}
+
+fn build_as(sizes: &Sizes, second: bool) -> Result<Box<dyn Net>, ModelError> {
     let (depths, heads) = (sizes.list("depths")?, sizes.list("heads")?);
     if depths.len() != heads.len() {
         return Err(ModelError::MismatchedLists {
@@ -31,14 +42,19 @@ pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
             expected: "one of each for every stage",
         });
     }
+    let stages = sizes
+        .get("stages")
+        .and_then(|stages| usize::try_from(stages.max(1)).ok())
+        .unwrap_or(usize::MAX);
     Ok(Box::new(Swin {
         embed: sizes.need("embed")?,
-        depths: depths.to_vec(),
-        heads: heads.iter().map(|&n| n.max(1)).collect(),
+        depths: depths.iter().copied().take(stages).collect(),
+        heads: heads.iter().map(|&n| n.max(1)).take(stages).collect(),
         window: sizes.or("window", 7).max(1),
         image: sizes.or("img", 224),
         patch: sizes.or("patch", 4).max(1),
         classes: sizes.or("classes", 1000),
+        second,
     }))
 }
 
@@ -51,7 +67,9 @@ impl Net for Swin {
         let [image, labels] = batch else {
             return Output::empty(cx);
         };
-        let (_sequence, pooled) = cx.module("swin", |cx| self.model(cx, image));
+        let (_sequence, pooled) = cx.module(if self.second { "swinv2" } else { "swin" }, |cx| {
+            self.model(cx, image)
+        });
         let logits = cx.linear("classifier", &pooled, self.classes, true);
         let loss = cx.module("loss", |_| logits.cross_entropy(labels));
         Output {
@@ -101,21 +119,24 @@ impl Swin {
         let heads = self.heads.get(i).copied().unwrap_or(1);
         let window = self.window.min(side).max(1);
         let shifts = side > self.window;
+        let layer = move |block: usize| Layer {
+            heads,
+            side,
+            window,
+            shifted: shifts && block % 2 == 1,
+            drop_path: layers_before + block as u64 > 0,
+        };
+        if self.second {
+            return self.second_stage(cx, input, (i, depth), layer);
+        }
         let mut outputs = in_turn(cx, ("blocks", depth), input, move |cx, input, block| {
-            let layer = Layer {
-                heads,
-                side,
-                window,
-                shifted: shifts && block % 2 == 1,
-                drop_path: layers_before + block as u64 > 0,
-            };
-            layer.forward(cx, input)
+            layer(block).forward(cx, input)
         });
         let Some(hidden) = outputs.first().cloned() else {
             return outputs;
         };
         let (merged, side) = if i + 1 < self.depths.len() {
-            let merged = cx.module("downsample", |cx| merge_patches(cx, &hidden, side));
+            let merged = cx.module("downsample", |cx| merge_patches(cx, &hidden, side, false));
             (merged, side.div_ceil(2))
         } else {
             (hidden, side)
@@ -127,6 +148,27 @@ impl Swin {
             .contiguous();
         let weights = outputs.drain(1..);
         [merged, image].into_iter().chain(weights).collect()
+    }
+}
+
+impl Swin {
+    /// `Swinv2Stage.forward`, which is checkpointed as a whole: its layers are not.
+    fn second_stage(
+        &self,
+        cx: &Cx,
+        input: &Tensor,
+        (i, depth): (usize, u64),
+        layer: impl Fn(usize) -> Layer,
+    ) -> Vec<Tensor> {
+        let hidden = (0..depth as usize).fold(input.clone(), |x, block| {
+            cx.list_item("blocks", block, |cx| layer(block).second(cx, &x))
+        });
+        if i + 1 == self.depths.len() {
+            return vec![hidden];
+        }
+        let side = layer(0).side;
+        let merged = cx.module("downsample", |cx| merge_patches(cx, &hidden, side, true));
+        vec![merged, hidden]
     }
 }
 

@@ -25,8 +25,8 @@ pub(crate) fn window_reverse(windows: &Tensor, window: u64, side: u64) -> Tensor
         .view(&[b, side, side, c])
 }
 
-/// `SwinPatchMerging`: four neighbours become one with twice the channels.
-pub(crate) fn merge_patches(cx: &Cx, x: &Tensor, side: u64) -> Tensor {
+/// `SwinPatchMerging`: four neighbours become one with twice the channels, in the second generation with the norm last.
+pub(crate) fn merge_patches(cx: &Cx, x: &Tensor, side: u64, second: bool) -> Tensor {
     let (b, c) = (x.size(0), x.size(2));
     let mut grid = x.view(&[b, side, side, c]);
     let even = side.round_up(2);
@@ -38,6 +38,10 @@ pub(crate) fn merge_patches(cx: &Cx, x: &Tensor, side: u64) -> Tensor {
         Tensor::cat(&first, &rest.each_ref(), -1)
     };
     merged = merged.view(&[b, (even / 2) * (even / 2), 4 * c]);
+    if second {
+        merged = cx.linear("reduction", &merged, 2 * c, false);
+        return cx.layer_norm("norm", &merged);
+    }
     let start = cx.tape.construction_point();
     merged = cx.layer_norm("norm", &merged);
     let normed = cx.tape.construction_point();

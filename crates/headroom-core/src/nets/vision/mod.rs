@@ -2,13 +2,18 @@
 
 mod beit;
 mod classifier;
+mod conv_layer;
 mod convnext;
 mod efficientnet;
 mod eva;
 mod inverted;
 mod layers;
 mod mobilenet;
+mod mobilenet_v2;
+mod mobilevit;
+mod regnet;
 mod resnet;
+mod segformer;
 mod tiny_vit;
 mod transformers;
 mod vgg;
@@ -29,7 +34,12 @@ use classifier::{ImageModel, classifier};
 pub(super) const FAMILIES: &[(&str, Build)] = &[
     ("resnet", resnet::from_sizes),
     ("convnext", convnext::from_sizes),
-    ("convnext_hf", transformers::convnext),
+    ("convnext_hf", |s| transformers::convnext(s, false)),
+    ("convnextv2", |s| transformers::convnext(s, true)),
+    ("mobilenet_v2_hf", mobilenet_v2::build),
+    ("mobilevit", mobilevit::build),
+    ("regnet", regnet::build),
+    ("segformer", segformer::build),
     ("resnet_hf", transformers::resnet),
     ("vgg", vgg::from_sizes),
     ("beit", beit::from_sizes),

@@ -1,5 +1,6 @@
-//! ConvNeXt and ResNet of transformers (transformers/models/{convnext,resnet}/modeling_*.py).
+//! ConvNeXt, ConvNeXt V2 and ResNet of transformers (transformers/models/{convnext,convnextv2,resnet}/modeling_*.py).
 
+use super::conv_layer::{conv_layer as layer, linear};
 use super::layers::index_name;
 use super::{ImageModel, classifier};
 use crate::nets::{Cx, ModelError, Net, Sizes};
@@ -7,9 +8,9 @@ use crate::tape::Tensor;
 use crate::tape::ops::Conv;
 
 /// Blocks and channels of each stage.
-type Stages = [(u64, u64); 4];
+pub(super) type Stages = [(u64, u64); 4];
 
-fn stages(sizes: &Sizes) -> Result<Stages, ModelError> {
+pub(super) fn stages(sizes: &Sizes) -> Result<Stages, ModelError> {
     let ([a, b, c, d], [e, f, g, h]) = (sizes.list("depths")?, sizes.list("dims")?) else {
         return Err(ModelError::MismatchedLists {
             names: "`depths` and `dims`",
@@ -22,19 +23,27 @@ fn stages(sizes: &Sizes) -> Result<Stages, ModelError> {
 struct ConvNext {
     stages: Stages,
     patch: u64,
+    /// The second generation normalizes over the picture in place of a learned scale.
+    second: bool,
 }
 
-pub(crate) fn convnext(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn convnext(sizes: &Sizes, second: bool) -> Result<Box<dyn Net>, ModelError> {
     let model = ConvNext {
         stages: stages(sizes)?,
         patch: sizes.or("patch", 4).max(1),
+        second,
     };
     Ok(classifier(sizes, model))
 }
 
 impl ImageModel for ConvNext {
     fn logits(&self, cx: &Cx, image: &Tensor, classes: u64) -> Tensor {
-        let pooled = cx.module("convnext", |cx| {
+        let name = if self.second {
+            "convnextv2"
+        } else {
+            "convnext"
+        };
+        let pooled = cx.module(name, |cx| {
             let [(_, stem), ..] = self.stages;
             let mut x = cx.module("embeddings", |cx| {
                 let conv = Conv::stride(self.patch);
@@ -43,7 +52,9 @@ impl ImageModel for ConvNext {
             });
             x = cx.module("encoder", |cx| {
                 let stage = |x: Tensor, i: usize, (blocks, channels): (u64, u64)| {
-                    cx.list_item("stages", i, |cx| stage(cx, x, i, blocks, channels))
+                    cx.list_item("stages", i, |cx| {
+                        stage(cx, x, (i, blocks, channels), self.second)
+                    })
                 };
                 let all = self.stages.into_iter().enumerate();
                 all.fold(x.clone(), |x, (i, sizes)| stage(x, i, sizes))
@@ -57,7 +68,7 @@ impl ImageModel for ConvNext {
 }
 
 /// `ConvNextStage.forward`.
-fn stage(cx: &Cx, mut x: Tensor, i: usize, blocks: u64, channels: u64) -> Tensor {
+fn stage(cx: &Cx, mut x: Tensor, (i, blocks, channels): (usize, u64, u64), second: bool) -> Tensor {
     if i > 0 {
         x = cx.module("downsampling_layer", |cx| {
             let normed = channels_first(cx, "0", &x);
@@ -65,24 +76,45 @@ fn stage(cx: &Cx, mut x: Tensor, i: usize, blocks: u64, channels: u64) -> Tensor
         });
     }
     cx.module("layers", |cx| {
-        cx.blocks(blocks as usize, &x, |cx, x, _| block(cx, x))
+        cx.blocks(blocks as usize, &x, move |cx, x, _| block(cx, x, second))
     })
 }
 
-/// `ConvNextLayer.forward`.
-fn block(cx: &Cx, input: &Tensor) -> Tensor {
+/// `ConvNextLayer.forward`, `ConvNextV2Layer.forward`.
+fn block(cx: &Cx, input: &Tensor, second: bool) -> Tensor {
     let channels = input.size(1);
-    let scale = cx.param("layer_scale_parameter", [channels]).tensor();
+    let scale = (!second).then(|| cx.param("layer_scale_parameter", [channels]).tensor());
     let conv = Conv::stride(1).padded(3).grouped(channels);
     let mut x = cx.conv2d("dwconv", input, channels, 7, conv, true);
     x = x.permute(&[0, 2, 3, 1]);
     x = cx.layer_norm("layernorm", &x);
     x = cx.linear("pwconv1", &x, 4 * channels, true);
     x = x.gelu();
+    if second {
+        x = cx.module("grn", |cx| response_norm(cx, x));
+    }
     x = cx.linear("pwconv2", &x, channels, true);
-    x = scale.mul(&x);
+    if let Some(scale) = scale {
+        x = scale.mul(&x);
+    }
     x = x.permute(&[0, 3, 1, 2]);
     input.add(&x)
+}
+
+/// `ConvNextV2GRN.forward` of `[B, H, W, C]`.
+fn response_norm(cx: &Cx, x: Tensor) -> Tensor {
+    let shape = [1, 1, 1, x.size(-1)];
+    let [weight, bias] = ["weight", "bias"].map(|name| cx.param(name, shape).tensor());
+    let global = x.vector_length_over(&[1, 2]);
+    let mean = global.mean(&[-1]).pipe(Tensor::add_scalar);
+    let norm = global.div(&mean);
+    drop(mean);
+    let scaled = x.mul(&norm).pipe(|product| weight.mul(product));
+    let out = scaled
+        .pipe(|scaled| scaled.add(&bias))
+        .pipe(|sum| sum.add(&x));
+    drop((global, norm));
+    out
 }
 
 /// `ConvNextLayerNorm` of `channels_first`.
@@ -182,7 +214,6 @@ impl ResNet {
 /// `ResNetConvLayer.forward`, with its kernel and stride.
 fn conv_layer(cx: &Cx, x: &Tensor, out: u64, (kernel, stride): (u64, u64), relu: bool) -> Tensor {
     let conv = Conv::stride(stride).padded(kernel / 2);
-    let mut x = cx.conv2d("convolution", x, out, kernel, conv, false);
-    x = cx.batch_norm("normalization", &x);
-    if relu { x.relu() } else { x }
+    let activation = if relu { Tensor::relu } else { linear };
+    layer(cx, x, out, kernel, conv, activation)
 }

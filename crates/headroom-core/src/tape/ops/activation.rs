@@ -50,6 +50,11 @@ impl Tensor {
         })
     }
 
+    /// `F.relu6(self)`: saves its input (`hardtanh`).
+    pub fn relu6(&self) -> Tensor {
+        self.from_input("hardtanh", |g, input| g.zip(input, "hardtanh_backward"))
+    }
+
     /// `F.hardswish(self)`: saves its input.
     pub fn hardswish(&self) -> Tensor {
         self.from_input("hardswish", |g, input| g.zip(input, "hardswish_backward"))

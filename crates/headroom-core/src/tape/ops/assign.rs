@@ -81,8 +81,14 @@ impl Tensor {
 
     /// `self.norm(2, -1, keepdim=True)`: saves its input and its result (`norm_backward` in FunctionsManual.cpp).
     pub fn vector_length(&self) -> Tensor {
+        self.vector_length_over(&[-1])
+    }
+
+    /// The same over other dimensions.
+    pub fn vector_length_over(&self, dims: &[isize]) -> Tensor {
         let input = self.clone();
-        let out = self.length();
+        // Autocast makes the result fp32, as a sum's.
+        let out = self.tape().no_grad(|| self.detach().sum(dims).detach());
         let result = out.clone();
         out.from_op(&[self], |_| {
             let kept = [&input, &result].map(Tensor::save);

@@ -134,6 +134,26 @@ impl Tensor {
         })
     }
 
+    /// `self.index_select(-1, torch.arange(count))`: a copy; the gradient is added into zeros of the full shape.
+    pub fn first_columns(&self, count: u64) -> Tensor {
+        let tape = self.tape();
+        let whole = *self.shape();
+        let last = whole.len().saturating_sub(1);
+        let index = self.constant("arange", &[count], DType::I64);
+        let out = tape.empty("index_select", whole.with(last, count), self.dtype());
+        tape.kernel("index_select", self.dtype(), 0.0, 2.0 * out.bytes() as f64);
+        out.from_op(&[self], |_| {
+            let kept = index.save();
+            borrowing(move |g| {
+                let _index = kept.unpack();
+                let out = g.tape().empty("index_add_", whole, g.dtype());
+                let moved = 2.0 * g.bytes() as f64 + out.bytes() as f64;
+                g.tape().kernel("index_add_", g.dtype(), 0.0, moved);
+                grads([Some(out)])
+            })
+        })
+    }
+
     /// `self[:, indices]` of a table: saves the indices; the gradient is put into zeros of the full shape.
     pub fn columns(&self, indices: &Tensor) -> Tensor {
         let tape = self.tape();

@@ -3,6 +3,28 @@
 use super::super::{Layout, Tensor, borrowing, grads};
 
 impl Tensor {
+    /// A copy of windows that overlap, as a product of `as_strided` reads them: `as_strided_backward` sums what lies on one another
+    /// and counts how often.
+    pub fn overlapping(&self, shape: &[u64]) -> Tensor {
+        let own = *self.shape();
+        let tape = self.tape();
+        let out = tape.empty("clone", shape, self.dtype());
+        let moved = self.bytes().saturating_add(out.bytes()) as f64;
+        tape.kernel("clone", self.dtype(), 0.0, moved);
+        out.from_op(&[self], |_| {
+            borrowing(move |g| {
+                let tape = g.tape();
+                let sum = tape.empty("index_add_", own, g.dtype());
+                tape.kernel("index_add_", g.dtype(), 0.0, 2.0 * g.bytes() as f64);
+                drop((
+                    tape.empty("count", own, g.dtype()),
+                    tape.empty("ones_like", *g.shape(), g.dtype()),
+                ));
+                grads([Some(sum)])
+            })
+        })
+    }
+
     /// `F.unfold(self, side, stride=side)` of `[1, C, H, W]`: `[1, C * side^2, squares]` (`im2col_out_cuda_template` in Im2Col.cu, which
     /// makes its input contiguous). Saves nothing.
     pub fn unfold(&self, side: u64) -> Tensor {

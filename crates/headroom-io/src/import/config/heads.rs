@@ -25,6 +25,11 @@ pub(super) fn read(document: &Document, arch: &str, imported: &mut Imported) {
     let hears = matches!(arch, "wav2vec2" | "hubert" | "unispeech_sat" | "wavlm");
     if let Some((_, task)) = task {
         let classes = labels(document).unwrap_or(2);
+        // BART's class for sequences has a head of its own behind both stacks.
+        if arch == "bart" && *task == "classification" {
+            imported.size("sequence_classes", classes, TOOL, key);
+            return;
+        }
         if hears && *task == "classification" {
             imported.size("audio_classes", classes, TOOL, key);
             return;
@@ -38,6 +43,8 @@ pub(super) fn read(document: &Document, arch: &str, imported: &mut Imported) {
         if task.ends_with("classification") {
             imported.set("task.classes", &classes.to_string(), TOOL, "id2label");
         }
+    } else if is_bare(class) && arch == "dinov2_hf" {
+        imported.size("headless", 1, TOOL, key);
     } else if is_bare(class) && (decodes || encodes) {
         // A text model without a head is trained as an embedder.
         imported.set("task.objective", "contrastive", TOOL, key);
@@ -79,9 +86,18 @@ fn kind(arch: &str) -> (bool, bool) {
 fn own_ending(arch: &str, encodes: bool) -> Option<&'static str> {
     match arch {
         "electra" | "vit_mae" => Some("ForPreTraining"),
-        "vit" | "deit" | "dinov2_hf" => Some("ForImageClassification"),
+        "vit" | "deit" | "dinov2_hf" | "beit_hf" | "convnextv2" | "mobilenet_v2_hf"
+        | "mobilevit" | "regnet" | "swinv2" => Some("ForImageClassification"),
+        "xlnet" => Some("LMHeadModel"),
+        "detr" | "yolos" => Some("ForObjectDetection"),
+        "wav2vec2_bert" => Some("ForCTC"),
+        "blip" => Some("ForConditionalGeneration"),
+        "siglip2" => Some("Model"),
+        "layoutlmv3" => Some("ForTokenClassification"),
+        "segformer" => Some("ForSemanticSegmentation"),
+        "dinov3" => Some("Model"),
         "albert" | "esm" | "mpnet" => Some("ForMaskedLM"),
-        "bart" | "mbart" | "t5" | "whisper" => Some("ForConditionalGeneration"),
+        "bart" | "blip_2" | "led" | "mbart" | "t5" | "whisper" => Some("ForConditionalGeneration"),
         _ if encodes => Some("ForMaskedLM"),
         _ => None,
     }

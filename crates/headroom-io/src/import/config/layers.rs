@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use headroom_base::document::Document;
 
+use super::stages;
+
 /// How many layers one size tells of: `LayerSet` of the decoder reads them.
 const EACH: u64 = 20;
 
@@ -45,69 +47,21 @@ const SETS: &[(&str, &str, &str, &[u64])] = &[
         "cross_attention_layers",
         &[3, 8, 13, 18, 23, 28, 33, 38],
     ),
+    (
+        "global_layers",
+        "sam_vision_model",
+        "global_attn_indexes",
+        &[2, 5, 8, 11],
+    ),
 ];
 
 /// Whether a size is a part of a set of layers, which models may have whatever the catalogue's have.
 pub(super) fn is_part_of_set(name: &str) -> bool {
     part_of(name).is_some_and(|(set, _)| {
-        let is_list = LISTS.iter().any(|(_, _, own)| *own == set);
-        matches!(set, "full" | "mlp" | "moe") || is_list || SETS.iter().any(|(own, ..)| *own == set)
-    })
-}
-
-/// Lists with a number for each stage: the architecture, the key, the catalogue's name.
-const LISTS: &[(&str, &str, &str)] = &[
-    ("swin", "depths", "depths"),
-    ("swin", "num_heads", "heads"),
-    ("convnext_hf", "depths", "depths"),
-    ("convnext_hf", "hidden_sizes", "dims"),
-    ("resnet_hf", "depths", "depths"),
-    ("resnet_hf", "hidden_sizes", "dims"),
-];
-
-/// What the classes have where these keys are absent.
-fn usual_stages(arch: &str, key: &str) -> &'static [u64] {
-    match (arch, key) {
-        ("swin", "depths") => &[2, 2, 6, 2],
-        ("swin", _) => &[3, 6, 12, 24],
-        ("convnext_hf", "depths") => &[3, 3, 9, 3],
-        ("convnext_hf", _) => &[96, 192, 384, 768],
-        ("resnet_hf", "depths") => &[3, 4, 6, 3],
-        _ => &[256, 512, 1024, 2048],
-    }
-}
-
-/// The sizes of stages, one by one.
-pub(super) fn add_stages(document: &Document, arch: &str, sizes: &mut BTreeMap<String, u64>) {
-    let of_arch = LISTS.iter().filter(|(own, ..)| *own == arch);
-    for (_, key, name) in of_arch {
-        let number = |value: &Document| match value {
-            Document::Int(value) => u64::try_from(*value).ok(),
-            _ => None,
-        };
-        let stages: Vec<u64> = match document.get(key) {
-            Some(Document::List(all)) => all.iter().filter_map(number).collect(),
-            _ => usual_stages(arch, key).to_vec(),
-        };
-        for (i, size) in stages.into_iter().enumerate() {
-            sizes.insert(format!("{name}_{i}"), size);
-        }
-    }
-}
-
-/// The list of an entry that has another number of stages than the file.
-pub(super) fn other_stages<'a>(
-    listed: &'a [(&'a str, Vec<u64>)],
-    wanted: &BTreeMap<String, u64>,
-) -> Option<(&'static str, usize, usize)> {
-    LISTS.iter().find_map(|(_, key, name)| {
-        let (_, all) = listed
-            .iter()
-            .find(|(own, all)| own == name && all.len() > 1)?;
-        let count = (0..16)
-            .take_while(|i| wanted.contains_key(&format!("{name}_{i}")))
-            .count();
-        (count > 0 && count != all.len()).then_some((*key, count, all.len()))
+        let is_list = stages::is_list(set);
+        matches!(set, "full" | "mlp" | "moe" | "sparse")
+            || is_list
+            || SETS.iter().any(|(own, ..)| *own == set)
     })
 }
 
@@ -121,7 +75,7 @@ fn part_of(name: &str) -> Option<(&str, u64)> {
 pub(super) fn bits_of<'a>(name: &str, listed: impl Fn(&str) -> Option<&'a [u64]>) -> Option<u64> {
     let (set, part) = part_of(name)?;
     let layers = listed(set)?;
-    if LISTS.iter().any(|(_, _, own)| *own == set) {
+    if stages::is_list(set) {
         return layers.get(usize::try_from(part).ok()?).copied();
     }
     Some(bits(layers, part))
@@ -130,6 +84,15 @@ pub(super) fn bits_of<'a>(name: &str, listed: impl Fn(&str) -> Option<&'a [u64]>
 fn bits(layers: &[u64], part: u64) -> u64 {
     let own = layers.iter().filter(|layer| **layer / EACH == part);
     own.fold(0, |bits, layer| bits | 1 << (layer % EACH))
+}
+
+/// A set of layers by a rule, a bit for each layer.
+pub(super) fn add_set(name: &str, holds: impl Fn(u64) -> bool, sizes: &mut BTreeMap<String, u64>) {
+    let count = sizes.get("layers").copied().unwrap_or(0).min(256);
+    let members: Vec<u64> = (0..count).filter(|i| holds(*i)).collect();
+    for part in 0..count.div_ceil(EACH) {
+        sizes.insert(format!("{name}_{part}"), bits(&members, part));
+    }
 }
 
 /// The sets of layers of a model type, a bit for each layer.
@@ -306,7 +269,7 @@ pub(super) fn derive(document: &Document, arch: &str, sizes: &mut BTreeMap<Strin
         "ernie" if document.get("use_task_id") != Some(&Document::Bool(true)) => {
             sizes.insert("task_types".into(), 0);
         }
-        "swin" => {
+        "swin" | "swinv2" => {
             if let Some(embed) = sizes.remove("hidden") {
                 sizes.insert("embed".into(), embed);
             }

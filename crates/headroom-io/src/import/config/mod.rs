@@ -5,7 +5,9 @@ mod heads;
 mod keys;
 mod layers;
 mod nearest;
+mod own;
 mod recorded;
+mod stages;
 pub mod timm;
 mod values;
 
@@ -76,6 +78,7 @@ pub fn read(document: &Document) -> Imported {
     };
     reading.part(document, kind, "", &mut wanted);
     let arch = network(document, kind, &mut imported.problems);
+    own::complete(&arch, &mut wanted);
     let entries = catalog::models()
         .iter()
         .filter(|model| model.arch == arch && model.graph.is_empty());
@@ -94,10 +97,14 @@ pub fn read(document: &Document) -> Imported {
     });
     if let Some(entry) = entries.min_by_key(|entry| differences(entry, &wanted).len()) {
         imported.set("model.id", entry.id, TOOL, "model_type");
-        if let Some((key, given, has)) = layers::other_stages(&entry.sizes(), &wanted) {
+        if let Some((key, given, has)) = stages::others(&entry.sizes(), &wanted) {
+            let fewer = stages::MAY_BE_FEWER.contains(&arch.as_str()) && given < has;
+            if fewer {
+                imported.size("stages", given as u64, TOOL, key);
+            }
             let expected = format!("a list of {has}, as the network has stages");
             let problem = Problem::new(key, format!("a list of {given}"), expected);
-            imported.problems.push(problem);
+            imported.problems.extend((!fewer).then_some(problem));
         }
         for (name, size) in differences(entry, &wanted) {
             imported.size(&name, size, TOOL, &name);
@@ -128,7 +135,14 @@ pub fn read(document: &Document) -> Imported {
 const TOOL: &str = "config.json";
 
 /// Traits that forward functions read and that catalogue entries leave out where they are off.
-const OFF_WHERE_ABSENT: &[&str] = &["tied", "qk_norm", "v_qk_norm", "layer_vocab"];
+const OFF_WHERE_ABSENT: &[&str] = &[
+    "tied",
+    "qk_norm",
+    "v_qk_norm",
+    "v_layer_norms",
+    "layer_vocab",
+    "drop",
+];
 
 /// Model types whose networks are one: without a window Mistral is Llama.
 const ONE_NETWORK: &[(&str, &str)] = &[("mistral", "llama")];
@@ -289,24 +303,6 @@ impl Reading<'_> {
                 self.refuse(key, given, format!("{value} for this network"));
             }
         }
-        let is = |key: &str, value: Document| document.get(key) == Some(&value);
-        match kind.name {
-            // Of the published towers those with one have the other.
-            "internvl_vision"
-                if is("use_qk_norm", Document::Bool(true))
-                    && !is("norm_type", Document::Text("rms_norm".into())) =>
-            {
-                self.refuse(
-                    "use_qk_norm",
-                    "true",
-                    "false where norm_type is no rms_norm",
-                );
-            }
-            "parakeet_encoder" if is("attention_bias", Document::Bool(false)) => {
-                self.refuse("attention_bias", "false", "true for this network");
-            }
-            _ => {}
-        }
         for (key, like) in ALIKE {
             if let (Some(given), Some(other)) = (document.get(key), document.get(like))
                 && given != other
@@ -376,8 +372,9 @@ impl Reading<'_> {
         sizes.extend(given);
         layers::add(document, kind.arch, &mut sizes);
         layers::add_sets(document, kind.name, &mut sizes);
-        layers::add_stages(document, kind.arch, &mut sizes);
+        stages::add(document, kind.arch, &mut sizes);
         layers::derive(document, kind.arch, &mut sizes);
+        own::add(document, kind, &mut sizes);
         if let Some(labels) = labels(document) {
             sizes.insert("classes".into(), labels);
         }
@@ -412,7 +409,8 @@ impl Reading<'_> {
             // Those of wav2vec 2.0 are held to be as usual.
             Document::List(_) if name == "conv_kernel" => None,
             // A number for each stage.
-            Document::List(_) if name == "num_heads" => None,
+            Document::List(_) if matches!(name, "num_heads" | "num_attention_heads") => None,
+            Document::List(_) if name == "image_size" && own::has_sides(document) => None,
             // A height and a width.
             Document::List(sides) if matches!(name, "image_size" | "patch_size") => {
                 let (first, rest) = sides.split_first()?;
@@ -476,6 +474,8 @@ fn known(key: &str, kind: &ModelType) -> bool {
         || ACTIVATIONS.contains(&key)
         || SIZES.iter().any(|(_, names)| names.contains(&key))
         || ALIKE.iter().any(|(known, _)| *known == key)
+        || own::knows(kind, key)
+        || stages::knows(kind.arch, key)
         || kind
             .fixed
             .iter()

@@ -15,7 +15,7 @@ pub(super) fn usual(kind: &ModelType, name: &str) -> Option<u64> {
         let row = catalog::model_types()
             .iter()
             .find(|row| row.name == *part)?;
-        of(row, name.strip_prefix(prefix)?)
+        of(row, name.strip_prefix(prefix)?).or_else(|| of(row, name))
     });
     of(kind, name).or(within)
 }

@@ -1,6 +1,6 @@
 //! Command R and R7B (transformers/models/{cohere,cohere2}/modeling_*.py).
 
-use super::llama::LLAMA;
+use super::llama::{INSIDE_VISION_MODEL, LLAMA};
 use crate::nets::Sizes;
 use crate::nets::decoder::family::{
     Attention, Embeddings, Family, Head, Norm, Norms, Placement, Positions, QkNorm, Rope,
@@ -51,5 +51,13 @@ pub(crate) fn cohere2(sizes: &Sizes) -> Family {
             ..COHERE.attention
         },
         ..COHERE
+    }
+}
+
+/// The language model of Aya Vision.
+pub(crate) fn inside(sizes: &Sizes) -> Family {
+    Family {
+        names: &INSIDE_VISION_MODEL,
+        ..cohere2(sizes)
     }
 }

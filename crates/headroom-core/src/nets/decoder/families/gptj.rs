@@ -1,9 +1,9 @@
-//! GPT-J (transformers/models/gptj/modeling_gptj.py); its block is in [`gptj`](crate::nets::decoder::gptj).
+//! GPT-J and CodeGen (transformers/models/{gptj,codegen}/modeling_*.py); their block is in [`gptj`](crate::nets::decoder::gptj).
 
 use super::llama::{BIASED, NAMES};
 use crate::nets::decoder::family::{
-    Activation, Attention, Embeddings, Family, Head, Mlp, Names, Norms, Placement, Positions, Rope,
-    Scores,
+    Activation, Attention, Embeddings, Family, Head, Mlp, Names, Norms, Placement, Positions,
+    Projection, Rope, Scores,
 };
 
 /// The published configuration drops nothing out.
@@ -41,4 +41,12 @@ pub(crate) const GPTJ: Family = Family {
         ..BIASED.head
     },
     ..BIASED
+};
+
+pub(crate) const CODEGEN: Family = Family {
+    attention: Attention {
+        projection: Projection::Fused,
+        ..GPTJ.attention
+    },
+    ..GPTJ
 };

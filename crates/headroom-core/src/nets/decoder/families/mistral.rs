@@ -17,6 +17,12 @@ pub(crate) const MISTRAL_INSIDE: Family = Family {
     ..MISTRAL
 };
 
+/// The language model of Mistral 3's successors.
+pub(crate) const MINISTRAL3_INSIDE: Family = Family {
+    names: &INSIDE_VISION_MODEL,
+    ..MINISTRAL3
+};
+
 pub(crate) const MINISTRAL3: Family = Family {
     attention: Attention {
         queries_by_position: true,

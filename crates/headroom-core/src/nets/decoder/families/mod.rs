@@ -19,8 +19,10 @@ mod gptj;
 mod granite;
 mod helium;
 mod hunyuan;
+mod jamba;
 mod lfm2;
 pub(super) mod llama;
+mod llama4;
 mod minimax;
 mod mistral;
 mod mixtral;
@@ -41,7 +43,8 @@ use super::family::Family;
 use super::gemma_vision::{self, Projector};
 use super::qwen_vision::Kind;
 use super::{
-    Decoder, gemma4, idefics, internvl, llava, llava_tiles, mamba_model, mllama, pixtral, qwen_vl,
+    Decoder, aya, blip2, gemma4, idefics, internvl, llava, llava_tiles, mamba_model, mllama,
+    pixtral, qwen_vl,
 };
 use crate::nets::net::Build;
 use crate::nets::{ModelError, Net, Sizes};
@@ -73,6 +76,10 @@ pub(crate) const FAMILIES: &[(&str, Build)] = &[
     ("bamba", |sizes| build(sizes, bamba::BAMBA)),
     ("nemotron_h", |sizes| build(sizes, nemotron_h::NEMOTRON_H)),
     ("falcon_h1", |sizes| build(sizes, falcon_h1::FALCON_H1)),
+    ("jamba", |sizes| build(sizes, jamba::JAMBA)),
+    ("llama4", |sizes| {
+        super::llama4::build(&llama4::sizes(sizes), llama4::inside(sizes))
+    }),
     ("lfm2", |sizes| build(sizes, lfm2::LFM2)),
     ("lfm2_moe", |sizes| build(sizes, lfm2::LFM2_MOE)),
     ("ernie4_5", |sizes| build(sizes, ernie::ERNIE4_5)),
@@ -90,6 +97,7 @@ pub(crate) const FAMILIES: &[(&str, Build)] = &[
     ("glm4_moe", |sizes| build(sizes, glm::glm4_moe(sizes))),
     ("bloom", |sizes| build(sizes, bloom::BLOOM)),
     ("gptj", |sizes| build(sizes, gptj::GPTJ)),
+    ("codegen", |sizes| build(sizes, gptj::CODEGEN)),
     ("mpt", |sizes| build(sizes, mpt::MPT)),
     ("cohere", |sizes| build(sizes, cohere::cohere(sizes))),
     ("cohere2", |sizes| build(sizes, cohere::cohere2(sizes))),
@@ -107,6 +115,7 @@ pub(crate) const FAMILIES: &[(&str, Build)] = &[
     }),
     ("phi", |sizes| build(sizes, phi::phi(sizes))),
     ("phi3", |sizes| build(sizes, phi::PHI3)),
+    ("phimoe", |sizes| build(sizes, phi::phimoe(sizes))),
     ("gpt_neox", |sizes| build(sizes, gpt_neox::GPT_NEOX)),
     ("falcon", |sizes| build(sizes, falcon::FALCON)),
     ("gpt_bigcode", |sizes| build(sizes, gpt::GPT_BIGCODE)),
@@ -168,6 +177,13 @@ pub(crate) const FAMILIES: &[(&str, Build)] = &[
     ("mllama", mllama::build),
     ("mistral3", |sizes| {
         pixtral::build(sizes, mistral::MISTRAL_INSIDE)
+    }),
+    ("mistral3_ministral3", |sizes| {
+        pixtral::build(sizes, mistral::MINISTRAL3_INSIDE)
+    }),
+    ("blip_2", |sizes| blip2::build(sizes, opt::inside(sizes))),
+    ("aya_vision", |sizes| {
+        aya::build(sizes, cohere::inside(sizes))
     }),
     ("idefics3", |sizes| idefics::build(sizes, llama::TEXT_MODEL)),
     ("smolvlm", |sizes| idefics::build(sizes, llama::TEXT_MODEL)),

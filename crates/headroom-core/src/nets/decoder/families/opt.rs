@@ -8,20 +8,34 @@ use crate::nets::decoder::family::{
 };
 use crate::nets::inputs::MaskRules;
 
+const OPT_NAMES: Names = Names {
+    inner: Some("decoder"),
+    final_norm: "final_layer_norm",
+    input_norm: "self_attn_layer_norm",
+    mlp_norm: "final_layer_norm",
+    o_proj: "out_proj",
+    mlp: None,
+    up_proj: "fc1",
+    down_proj: "fc2",
+    ..NAMES
+};
+
+/// The language model of BLIP-2.
+pub(crate) fn inside(sizes: &Sizes) -> Family {
+    Family {
+        names: &Names {
+            model: "language_model",
+            inner: None,
+            ..OPT_NAMES
+        },
+        ..opt(sizes)
+    }
+}
+
 /// OPT-350m alone normalises sums instead of inputs.
 pub(crate) fn opt(sizes: &Sizes) -> Family {
     Family {
-        names: &Names {
-            inner: Some("decoder"),
-            final_norm: "final_layer_norm",
-            input_norm: "self_attn_layer_norm",
-            mlp_norm: "final_layer_norm",
-            o_proj: "out_proj",
-            mlp: None,
-            up_proj: "fc1",
-            down_proj: "fc2",
-            ..NAMES
-        },
+        names: &OPT_NAMES,
         embeddings: Embeddings {
             positions: Positions::LearnedByMask,
             ..BIASED.embeddings

@@ -1,10 +1,10 @@
-//! Phi-1 to Phi-4 (transformers/models/{phi,phi3}/modeling_*.py).
+//! Phi-1 to Phi-4 and Phi-3.5-MoE (transformers/models/{phi,phi3,phimoe}/modeling_*.py).
 
 use super::llama::{BIASED, LLAMA, NAMES};
 use crate::nets::Sizes;
 use crate::nets::decoder::family::{
-    Activation, Attention, Dropout, Embeddings, Family, Head, InitOrder, Mlp, MlpForm, Names,
-    Norms, Placement, Positions, Projection, Rope,
+    Activation, Attention, Dropout, Embeddings, Experts, Family, Head, InitOrder, Mlp, MlpForm,
+    Names, Norm, Norms, Placement, Positions, Projection, Rope, Router,
 };
 
 /// Phi-2 drops out a tenth of what a layer adds, Phi-1 and Phi-1.5 nothing.
@@ -66,3 +66,31 @@ pub(crate) const PHI3: Family = Family {
     },
     ..LLAMA
 };
+
+/// The published models have biases; their windows are as long as their contexts.
+pub(crate) fn phimoe(sizes: &Sizes) -> Family {
+    let biased = sizes.is_set("qkv_bias");
+    Family {
+        attention: Attention {
+            qkv_bias: biased,
+            o_bias: biased,
+            ..LLAMA.attention
+        },
+        mlp: Mlp {
+            experts: Some(Experts {
+                router: Router::SparseMixer,
+                ..Experts::PLAIN
+            }),
+            ..LLAMA.mlp
+        },
+        norms: Norms {
+            kind: Norm::Layer,
+            ..LLAMA.norms
+        },
+        head: Head {
+            bias: sizes.is_set("head_bias"),
+            ..LLAMA.head
+        },
+        ..LLAMA
+    }
+}

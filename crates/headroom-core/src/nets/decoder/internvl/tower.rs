@@ -14,8 +14,10 @@ pub(super) struct Tower {
     /// The side of a tile in pixels.
     pub image: u64,
     patch: u64,
-    /// RMS norms, of queries and keys too: the tower of 6 billion parameters.
+    /// Norms of queries and keys: the tower of 6 billion parameters.
     normed: bool,
+    /// All norms are RMS norms, as in that tower.
+    rms: bool,
     /// Queries, keys and values have biases.
     biased: bool,
 }
@@ -32,6 +34,7 @@ impl Tower {
             image: sizes.or("img", 448),
             patch: sizes.need("patch")?.max(1),
             normed,
+            rms: normed && !sizes.is_set("v_layer_norms"),
             biased: sizes.or("v_qkv_bias", u64::from(!normed)) != 0,
         })
     }
@@ -62,7 +65,7 @@ impl Tower {
     }
 
     fn norm(&self, cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
-        if self.normed {
+        if self.rms {
             cx.rms_norm(name, x)
         } else {
             cx.layer_norm(name, x)

@@ -12,6 +12,7 @@ use super::super::Cx;
 use super::family::Placement;
 use super::{Decoder, LayerInputs};
 use crate::nets::Sizes;
+use crate::nets::mamba::Mamba;
 use crate::tape::Tensor;
 use crate::tape::ops::Conv;
 
@@ -20,6 +21,8 @@ use crate::tape::ops::Conv;
 pub(super) struct MixerSizes {
     pub delta: GatedDelta,
     pub mamba: Mamba2,
+    /// Mamba as Jamba has it.
+    pub first_mamba: Mamba,
     /// `conv_L_cache` of LFM2.
     pub short_kernel: u64,
     pub short_bias: bool,
@@ -30,6 +33,7 @@ impl MixerSizes {
         Self {
             delta: GatedDelta::of(sizes),
             mamba: Mamba2::of(sizes),
+            first_mamba: Mamba::of_jamba(sizes),
             short_kernel: sizes.or("conv", 3).max(1),
             short_bias: sizes.is_set("conv_bias"),
         }
@@ -41,6 +45,8 @@ impl MixerSizes {
 pub(super) enum Mixer {
     /// The gated delta rule (Qwen3.5, Qwen3-Next).
     GatedDelta,
+    /// Mamba (Jamba).
+    Mamba,
     /// Mamba 2 (Granite 4).
     Mamba2,
     /// A short gated convolution (LFM2).
@@ -58,12 +64,13 @@ impl Decoder {
         let name = match mixer {
             _ if self.family.norms.placement == Placement::Single => self.family.names.attention,
             Mixer::GatedDelta => "linear_attn",
-            Mixer::Mamba2 => "mamba",
+            Mixer::Mamba | Mixer::Mamba2 => "mamba",
             Mixer::ShortConv => "conv",
             Mixer::Mlp | Mixer::Experts => "mlp",
         };
         cx.module(name, |cx| match mixer {
             Mixer::GatedDelta => self.gated_delta(cx, x, padding),
+            Mixer::Mamba => self.mixers.first_mamba.mixer(cx, x),
             Mixer::Mamba2 => self.mamba2(cx, x, padding),
             Mixer::ShortConv => self.short_conv(cx, x, padding),
             Mixer::Mlp => self.plain_mlp(cx, x, self.intermediate),

@@ -1,0 +1,237 @@
+//! Sizes and traits that single families have, each by a key of its own.
+
+use std::collections::BTreeMap;
+
+use headroom_base::document::Document;
+use headroom_catalog::ModelType;
+
+use super::layers;
+use super::values::{number, text};
+
+/// The architecture (of a part, the model type), the key and the catalogue's name: numbers as they are, a boolean as 1 or 0.
+const KEYS: &[(&str, &str, &str)] = &[
+    ("ast", "frequency_stride", "f_stride"),
+    ("ast", "max_length", "frames"),
+    ("ast", "time_stride", "t_stride"),
+    ("aya_vision", "alignment_intermediate_size", "aligned"),
+    ("aya_vision", "downsample_factor", "merge"),
+    ("beit_hf", "use_absolute_position_embeddings", "absolute"),
+    ("beit_hf", "use_mask_token", "mask_token"),
+    ("beit_hf", "use_relative_position_bias", "relative"),
+    ("blip_2", "num_query_tokens", "queries"),
+    ("blip_2_qformer", "cross_attention_frequency", "q_every"),
+    ("detr", "num_queries", "queries"),
+    ("dinov3", "key_bias", "k_bias"),
+    ("dinov3", "mlp_bias", "mlp_bias"),
+    ("dinov3", "num_register_tokens", "registers"),
+    ("dinov3", "proj_bias", "o_bias"),
+    ("dinov3", "query_bias", "q_bias"),
+    ("dinov3", "use_gated_mlp", "gated"),
+    ("dinov3", "value_bias", "v_bias"),
+    ("jamba", "mamba_dt_rank", "dt_rank"),
+    ("jamba", "mamba_expand", "expand"),
+    ("layoutlmv3", "coordinate_size", "coordinate"),
+    ("layoutlmv3", "input_size", "img"),
+    ("layoutlmv3", "shape_size", "shape"),
+    ("led", "max_decoder_position_embeddings", "ctx"),
+    ("led", "max_encoder_position_embeddings", "encoder_ctx"),
+    ("llama4_text", "intermediate_size_mlp", "dense_ffn"),
+    ("llama4_text", "interleave_moe_layer_step", "moe_every"),
+    ("llama4_vision_model", "projector_input_dim", "proj_in"),
+    ("llama4_vision_model", "projector_output_dim", "proj_out"),
+    ("parakeet_encoder", "attention_bias", "bias"),
+    ("patchtst", "context_length", "steps_in"),
+    ("patchtst", "num_input_channels", "channels"),
+    ("patchtst", "patch_length", "patch"),
+    ("patchtst", "patch_stride", "p_stride"),
+    ("patchtst", "prediction_length", "steps_out"),
+    ("phimoe", "lm_head_bias", "head_bias"),
+    ("regnet", "downsample_in_first_stage", "first_halves"),
+    ("regnet", "groups_width", "group"),
+    ("rwkv", "attention_hidden_size", "inner"),
+    ("sam_vision_model", "mlp_dim", "ffn"),
+    ("segformer", "decoder_hidden_size", "decoder"),
+    ("siglip2_text_model", "projection_size", "proj"),
+    ("siglip2_vision_model", "num_patches", "patches"),
+    ("wav2vec2-bert", "conv_depthwise_kernel_size", "kernel"),
+    ("wav2vec2-bert", "feature_projection_input_dim", "features"),
+    ("yolos", "num_detection_tokens", "queries"),
+    ("yolos", "use_mid_position_embeddings", "middle"),
+    ("xlnet", "d_head", "head_dim"),
+    ("xlnet", "d_inner", "ffn"),
+];
+
+/// Sizes that a family computes from other values (`add`).
+#[cfg(test)]
+const COMPUTED: &[&str] = &[
+    "img_w",
+    "distances",
+    "drop",
+    "paths",
+    "pooled",
+    "reach",
+    "squeezes",
+    "v_layer_norms",
+    "width_percent",
+];
+
+/// Whether a size is one of these.
+#[cfg(test)]
+pub(super) fn has(name: &str) -> bool {
+    COMPUTED.contains(&name) || KEYS.iter().any(|(_, _, own)| *own == name)
+}
+
+/// Whether the height and the width of pictures may differ.
+pub(super) fn has_sides(document: &Document) -> bool {
+    text(document, "model_type") == Some("yolos")
+}
+
+/// Whether a family reads this key.
+pub(super) fn knows(kind: &ModelType, key: &str) -> bool {
+    let computed = match kind.name {
+        "led" | "longformer" => key == "attention_window",
+        "jamba" => key.starts_with("attn_layer_") || key.starts_with("expert_layer_"),
+        "llama4_text" => key == "moe_layers",
+        "mobilenet_v2" => key == "depth_multiplier",
+        "patchtst" => key == "pooling_type",
+        "regnet" => key == "layer_type",
+        "wav2vec2-bert" => key.ends_with("_max_position_embeddings"),
+        _ => false,
+    };
+    computed || of(kind).any(|(_, name, _)| *name == key)
+}
+
+fn of(
+    kind: &ModelType,
+) -> impl Iterator<Item = &'static (&'static str, &'static str, &'static str)> {
+    let own = [kind.name, kind.arch];
+    KEYS.iter().filter(move |(family, ..)| own.contains(family))
+}
+
+/// Adds what a family's own keys say.
+pub(super) fn add(document: &Document, kind: &ModelType, sizes: &mut BTreeMap<String, u64>) {
+    for (_, key, size) in of(kind) {
+        let value = match document.get(key) {
+            Some(Document::Bool(value)) => Some(u64::from(*value)),
+            Some(Document::Int(value)) => u64::try_from(*value).ok(),
+            _ => None,
+        };
+        if let Some(value) = value {
+            sizes.insert((*size).into(), value);
+        }
+    }
+    let rate = |key: &str| document.get(key).and_then(number);
+    match kind.name {
+        "beit" => {
+            let drops = rate("drop_path_rate").is_none_or(|rate| rate > 0.0);
+            sizes.insert("paths".into(), u64::from(drops));
+        }
+        "deberta" => {
+            let ctx = rate("max_position_embeddings").unwrap_or(512.0);
+            let reach = rate("max_relative_positions").filter(|reach| *reach >= 1.0);
+            sizes.insert("reach".into(), reach.unwrap_or(ctx).clamp(1.0, 1e6) as u64);
+        }
+        "esm" => {
+            let usual = ["hidden_dropout_prob", "attention_probs_dropout_prob"];
+            let drops = usual.iter().any(|key| rate(key).is_some_and(|p| p > 0.0));
+            sizes.insert("drop".into(), u64::from(drops));
+        }
+        "internvl_vision" => {
+            let normed = document.get("use_qk_norm") == Some(&Document::Bool(true));
+            let plain = text(document, "norm_type") != Some("rms_norm");
+            sizes.insert("v_layer_norms".into(), u64::from(normed && plain));
+        }
+        "patchtst" => {
+            let whole = document.get("pooling_type") == Some(&Document::Null);
+            sizes.insert("pooled".into(), u64::from(!whole));
+        }
+        "rwkv" => {
+            let hidden = sizes.get("hidden").copied().unwrap_or(4096);
+            for (size, usual) in [("inner", hidden), ("ffn", hidden.saturating_mul(4))] {
+                sizes.entry(size.into()).or_insert(usual);
+            }
+        }
+        "jamba" => {
+            let hidden = sizes.get("hidden").copied().unwrap_or(4096);
+            sizes
+                .entry("dt_rank".into())
+                .or_insert_with(|| hidden.div_ceil(16));
+            let nth = |period: &str, offset: &str, usual: [u64; 2]| {
+                let whole = |key, usual| whole(document, key).unwrap_or(usual);
+                let (period, offset) = (whole(period, usual[0]), whole(offset, usual[1]));
+                move |i: u64| i % period.max(1) == offset
+            };
+            let attends = nth("attn_layer_period", "attn_layer_offset", [8, 4]);
+            layers::add_set("full", attends, sizes);
+            let mixes = nth("expert_layer_period", "expert_layer_offset", [2, 1]);
+            let several = sizes.get("experts").is_none_or(|experts| *experts > 1);
+            layers::add_set("sparse", |i| several && mixes(i), sizes);
+        }
+        "led" | "longformer" => {
+            let widest = match document.get("attention_window") {
+                Some(Document::List(all)) => all.iter().filter_map(number).reduce(f64::max),
+                given => given.and_then(number),
+            };
+            if let Some(window) = widest.filter(|window| (2.0..1e7).contains(window)) {
+                sizes.insert("window".into(), window as u64);
+            }
+            // Tables of positions have lengths of their own.
+            if kind.name == "led" && document.get("max_decoder_position_embeddings").is_none() {
+                sizes.insert("ctx".into(), 1024);
+            }
+        }
+        "mobilenet_v2" => {
+            let width = rate("depth_multiplier").unwrap_or(1.0).clamp(0.0, 100.0);
+            sizes.insert("width_percent".into(), (width * 100.0).round() as u64);
+        }
+        "regnet" => {
+            let squeezes = text(document, "layer_type") != Some("x");
+            sizes.insert("squeezes".into(), u64::from(squeezes));
+        }
+        "yolos" => {
+            if let Some(Document::List(sides)) = document.get("image_size")
+                && let [Document::Int(height), Document::Int(width)] = sides[..]
+                && let (Ok(height), Ok(width)) = (u64::try_from(height), u64::try_from(width))
+            {
+                sizes.insert("img".into(), height);
+                sizes.insert("img_w".into(), width);
+            }
+        }
+        "wav2vec2-bert" => {
+            let reach = |key: &str, usual| whole(document, key).unwrap_or(usual).min(1_000_000);
+            let [left, right] = [
+                ("left_max_position_embeddings", 64),
+                ("right_max_position_embeddings", 8),
+            ]
+            .map(|(key, usual)| reach(key, usual));
+            sizes.insert("distances".into(), left + right + 1);
+            let masks = rate("mask_time_prob").is_none_or(|p| p > 0.0)
+                || rate("mask_feature_prob").is_some_and(|p| p > 0.0);
+            sizes.insert("mask_embed".into(), u64::from(masks));
+        }
+        _ => {}
+    }
+}
+
+/// A whole number that is above zero or zero.
+fn whole(document: &Document, key: &str) -> Option<u64> {
+    match document.get(key) {
+        Some(Document::Int(value)) => u64::try_from(*value).ok(),
+        _ => None,
+    }
+}
+
+/// What a class derives from sizes of its parts where its own key is absent.
+pub(super) fn complete(arch: &str, wanted: &mut BTreeMap<String, u64>) {
+    if arch == "siglip2"
+        && let (Some(patches), Some(patch)) = (wanted.get("patches"), wanted.get("patch"))
+    {
+        let side = patches.isqrt().saturating_mul(*patch);
+        wanted.insert("img".into(), side);
+    }
+    if arch == "aya_vision"
+        && let Some(hidden) = wanted.get("hidden").copied()
+    {
+        wanted.entry("aligned".into()).or_insert(hidden);
+    }
+}
