@@ -13,7 +13,18 @@ const NO_BLOCKS: [&str; 5] = ["gat", "gcn", "lstm", "mpnet", "vgg"];
 
 /// Architectures whose blocks hold nothing that a selective policy names: every projection has a bias (`addmm`, where the
 /// policies list `mm`), and attention is written out operation by operation.
-const NOTHING_TO_KEEP: [&str; 5] = ["bloom", "deberta", "gpt_oss", "peptrm", "tinysam"];
+const NOTHING_TO_KEEP: [&str; 10] = [
+    "bloom",
+    "blip",
+    "deberta",
+    "gpt_oss",
+    "layoutlmv3",
+    "longformer",
+    "mobilevit",
+    "peptrm",
+    "tinysam",
+    "xlnet",
+];
 
 /// Every preset and every model, made smaller where that leaves its blocks as they are.
 fn cases() -> Vec<(String, Scenario)> {

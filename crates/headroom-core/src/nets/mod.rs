@@ -50,7 +50,6 @@ mod pictures;
 mod qat;
 mod recurrent;
 mod registry;
-mod rwkv;
 mod sam;
 mod seq2seq;
 mod siglip;

@@ -6,9 +6,9 @@ use super::net::Build;
 use super::{
     ModelError, Net, Sizes, albert, bert, blip, clip, deberta, deberta_first, decoder, detection,
     distilbert, dit, equivariant, esm, gnn, gpt2, layoutlmv3, litgpt, longformer, mamba, megatron,
-    mmdit, modernbert, mpnet, nomic_bert, parakeet, patchtst, pictures, recurrent, rwkv, sam,
-    seq2seq, siglip, swin, t5, text_to_image, torchtitan, unet, video, vision, vit, vit_mae,
-    wav2vec2, xlnet,
+    mmdit, modernbert, mpnet, nomic_bert, parakeet, patchtst, pictures, recurrent, sam, seq2seq,
+    siglip, swin, t5, text_to_image, torchtitan, unet, video, vision, vit, vit_mae, wav2vec2,
+    xlnet,
 };
 
 /// An architecture's forward function, by the name that the catalogue uses.
@@ -57,7 +57,6 @@ const ARCHITECTURES: &[(&str, Build)] = &[
     ("longformer", longformer::build),
     ("led", seq2seq::led),
     ("roberta", bert::roberta),
-    ("rwkv", rwkv::build),
     ("siglip", siglip::build),
     ("siglip2", siglip::second),
     ("blip", blip::build),

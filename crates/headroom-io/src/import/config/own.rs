@@ -48,7 +48,6 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("phimoe", "lm_head_bias", "head_bias"),
     ("regnet", "downsample_in_first_stage", "first_halves"),
     ("regnet", "groups_width", "group"),
-    ("rwkv", "attention_hidden_size", "inner"),
     ("sam_vision_model", "mlp_dim", "ffn"),
     ("segformer", "decoder_hidden_size", "decoder"),
     ("siglip2_text_model", "projection_size", "proj"),
@@ -144,12 +143,6 @@ pub(super) fn add(document: &Document, kind: &ModelType, sizes: &mut BTreeMap<St
         "patchtst" => {
             let whole = document.get("pooling_type") == Some(&Document::Null);
             sizes.insert("pooled".into(), u64::from(!whole));
-        }
-        "rwkv" => {
-            let hidden = sizes.get("hidden").copied().unwrap_or(4096);
-            for (size, usual) in [("inner", hidden), ("ffn", hidden.saturating_mul(4))] {
-                sizes.entry(size.into()).or_insert(usual);
-            }
         }
         "jamba" => {
             let hidden = sizes.get("hidden").copied().unwrap_or(4096);
