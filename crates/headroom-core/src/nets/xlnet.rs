@@ -74,7 +74,7 @@ impl XlNet {
         // Only pre-training reads it.
         cx.param("mask_emb", [1, 1, hidden]);
         let turned = ids.constant("contiguous", &[s, b], DType::I64);
-        let mask = padding.map(|_| self.mask(cx, &turned));
+        let mask = padding.map(|_| Self::mask(cx, &turned));
         let words = cx.input_embedding("word_embedding", &turned, vocab, hidden);
         let first = cx.dropout(&words, 0.1);
         let distances = self.distances(cx, &words);
@@ -89,7 +89,7 @@ impl XlNet {
     }
 
     /// `non_tgt_mask` of padded samples, `[S, S, B, 1]`.
-    fn mask(&self, cx: &Cx, ids: &Tensor) -> Tensor {
+    fn mask(cx: &Cx, ids: &Tensor) -> Tensor {
         let (s, b) = (ids.size(0), ids.size(1));
         let make = |op, shape: &[u64], dtype| ids.constant(op, shape, dtype);
         let given = make("to", &[1, s, b, 1], cx.env.weights);

@@ -4,16 +4,18 @@ use super::super::Cx;
 use super::{Cache, Decoder, pictures};
 use crate::tape::Tensor;
 
+/// Runs tower and projector, and returns what their outputs keep, and the features.
+pub(super) type See<'a> = &'a dyn Fn(&Cx) -> (Vec<Tensor>, Tensor);
+
 impl Decoder {
-    /// Hidden states of the text, and the features of its pictures if it has some: `see` runs tower and projector, and returns what
-    /// their outputs keep, and the features.
+    /// Hidden states of the text, and the features of its pictures if it has some.
     pub(super) fn with_features(
         &self,
         cx: &Cx,
         ids: &Tensor,
         padding: Option<&Tensor>,
         cache: &Cache,
-        see: Option<&dyn Fn(&Cx) -> (Vec<Tensor>, Tensor)>,
+        see: Option<See<'_>>,
     ) -> (Tensor, Option<Tensor>) {
         let before = cx.tape.construction_point();
         let mut embeddings = cx.module("language_model", |cx| self.embeddings(cx, ids));

@@ -108,7 +108,7 @@ impl Detr {
     }
 
     /// A sublayer's result with its dropout, its residual and its norm.
-    fn finished(&self, cx: &Cx, norm: &'static str, x: &Tensor, residual: &Tensor) -> Tensor {
+    fn finished(cx: &Cx, norm: &'static str, x: &Tensor, residual: &Tensor) -> Tensor {
         let dropped = cx.dropout(x, 0.1);
         let sum = residual.add(&dropped);
         cx.layer_norm(norm, &sum)
@@ -119,7 +119,7 @@ impl Detr {
             let inner = cx.linear("fc1", x, self.ffn, true).pipe(Tensor::relu);
             cx.linear("fc2", &inner, self.hidden, true)
         });
-        self.finished(cx, "final_layer_norm", &out, x)
+        Self::finished(cx, "final_layer_norm", &out, x)
     }
 
     /// `DetrEncoderLayer.forward`, which asks whether all states are finite.
@@ -127,7 +127,7 @@ impl Detr {
         let attended = cx.module("self_attn", |cx| {
             self.attention(cx, [input, input], [Some(&places.features); 2])
         });
-        let hidden = self.finished(cx, "self_attn_layer_norm", &attended, input);
+        let hidden = Self::finished(cx, "self_attn_layer_norm", &attended, input);
         let out = self.mlp(cx, &hidden);
         let size = out.constant("abs", out.shape(), out.dtype());
         let finite = out.constant("ne", out.shape(), DType::Bool);
@@ -141,12 +141,12 @@ impl Detr {
         let attended = cx.module("self_attn", |cx| {
             self.attention(cx, [input, input], [queries; 2])
         });
-        let mut hidden = self.finished(cx, "self_attn_layer_norm", &attended, input);
+        let mut hidden = Self::finished(cx, "self_attn_layer_norm", &attended, input);
         let attended = cx.module("encoder_attn", |cx| {
             let both = [queries, Some(&places.features)];
             self.attention(cx, [&hidden, encoded], both)
         });
-        hidden = self.finished(cx, "encoder_attn_layer_norm", &attended, &hidden);
+        hidden = Self::finished(cx, "encoder_attn_layer_norm", &attended, &hidden);
         self.mlp(cx, &hidden)
     }
 

@@ -2,7 +2,7 @@
 
 use super::conv_layer::{conv_layer, divisible_by_eight, linear};
 use super::{ImageModel, classifier};
-use crate::nets::{Cx, ModelError, Net, Sizes};
+use crate::nets::{Cx, Net, Sizes};
 use crate::tape::Tensor;
 use crate::tape::ops::Conv;
 
@@ -33,11 +33,11 @@ struct MobileNet {
     width: u64,
 }
 
-pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub(crate) fn build(sizes: &Sizes) -> Box<dyn Net> {
     let model = MobileNet {
         width: sizes.or("width_percent", 100).min(100_000),
     };
-    Ok(classifier(sizes, model))
+    classifier(sizes, model)
 }
 
 impl ImageModel for MobileNet {

@@ -36,7 +36,7 @@ pub(super) const FAMILIES: &[(&str, Build)] = &[
     ("convnext", convnext::from_sizes),
     ("convnext_hf", |s| transformers::convnext(s, false)),
     ("convnextv2", |s| transformers::convnext(s, true)),
-    ("mobilenet_v2_hf", mobilenet_v2::build),
+    ("mobilenet_v2_hf", |s| Ok(mobilenet_v2::build(s))),
     ("mobilevit", mobilevit::build),
     ("regnet", regnet::build),
     ("segformer", segformer::build),

@@ -91,13 +91,13 @@ fn own_ending(arch: &str, encodes: bool) -> Option<&'static str> {
         "xlnet" => Some("LMHeadModel"),
         "detr" | "yolos" => Some("ForObjectDetection"),
         "wav2vec2_bert" => Some("ForCTC"),
-        "blip" => Some("ForConditionalGeneration"),
-        "siglip2" => Some("Model"),
         "layoutlmv3" => Some("ForTokenClassification"),
         "segformer" => Some("ForSemanticSegmentation"),
-        "dinov3" => Some("Model"),
+        "dinov3" | "siglip2" => Some("Model"),
         "albert" | "esm" | "mpnet" => Some("ForMaskedLM"),
-        "bart" | "blip_2" | "led" | "mbart" | "t5" | "whisper" => Some("ForConditionalGeneration"),
+        "bart" | "blip" | "blip_2" | "led" | "mbart" | "t5" | "whisper" => {
+            Some("ForConditionalGeneration")
+        }
         _ if encodes => Some("ForMaskedLM"),
         _ => None,
     }
