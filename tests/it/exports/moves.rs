@@ -215,7 +215,7 @@ fn a_program_runs_the_moves_that_its_files_can_express() {
     );
     check(
         &["prs-med"],
-        "no-cache zero-to-none sdpa checkpointing checkpoint-encoder amp-fp16 no-adapter-dropout half-rank four-bit-base",
+        "no-cache zero-to-none sdpa checkpointing checkpoint-encoder amp-fp16 no-adapter-dropout half-rank fewer-adapters four-bit-base",
     );
     check(
         &["peptrm"],
