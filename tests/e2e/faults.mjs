@@ -168,8 +168,8 @@ test("pictures and videos have a size, not a length", async ({ visit }) => {
     // What is not counted is said.
     assert.match(await visit.at(".verdict", (it) => it.innerText), /not modelled/);
   }
-  const heads = await visit.at('[data-testid="map"] thead', (it) => it.innerText);
-  assert.match(heads, /frames \\ pixels/);
+  // The map fills after the answer.
+  await until("the map's axes", async () => /frames \\ pixels/.test(await visit.at('[data-testid="map"] thead', (it) => it.innerText)));
 });
 
 test("a file that names no model changes nothing, and says so", async ({ visit }) => {

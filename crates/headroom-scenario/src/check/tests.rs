@@ -62,7 +62,6 @@ fn unknown_names_get_suggestions() {
         "model=gpt",
         &["model.id: gpt-oss-20b, gpt-oss-120b or gpt2-xl?"],
     );
-    check("model=llama-4-maverick", &["model.id: `llama4` has none"]);
     warns("dims=layer=2", &["model.dims: layers?"]);
     check(
         "model=llama-3.1-8b dims=heads=10,kv=3",
