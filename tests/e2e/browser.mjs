@@ -81,11 +81,16 @@ export class Visit {
 
   async open(address = this.site.url) {
     const go = () => this.page.goto(address, { waitUntil: "load" });
-    await go().catch((error) => {
-      // Firefox may stop the service worker at the moment of a navigation; a person loads again.
-      if (!String(error).includes("NS_ERROR_INTERCEPTION_FAILED")) throw error;
-      return go();
-    });
+    // Firefox may stop the service worker at the moment of a navigation, and says so at once or on a page of its own; a person
+    // loads again.
+    const broken = await go().then(
+      () => this.page.evaluate(() => document.documentURI.startsWith("about:neterror")),
+      (error) => {
+        if (!String(error).includes("NS_ERROR_INTERCEPTION_FAILED")) throw error;
+        return true;
+      },
+    );
+    if (broken) await go();
     await this.started();
   }
 
