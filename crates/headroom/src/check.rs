@@ -84,18 +84,14 @@ fn run(words: &[String], args: &Args) -> Result<Checked, Refusal> {
     }
     let said = verdict(estimate);
     let mut text = format!("{}: {said}\n", terminal::line(&words.join(" ")));
-    let assumed = resolve::in_words(&given.resolved);
-    if let Some(assumed) = &assumed {
-        text.push_str(&format!("assuming {assumed}\n"));
-    }
-    text.push_str(&given.left_out());
+    text.push_str(&given.said());
     let document = Document::new()
         .with("fits", estimate.fits)
         .with("verdict", said)
         .with("link", format!("#{}", share::write(prediction.scenario())))
         .with("device", band(estimate.device))
         .with("usable", estimate.usable)
-        .with("assumed", assumed)
+        .with("assumed", resolve::in_words(&given.resolved))
         .with("notes", given.notes)
         .with("not_modelled", given.not_modelled)
         .with("unread", given.unread);

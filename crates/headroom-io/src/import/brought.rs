@@ -399,11 +399,9 @@ fn of_facts(facts: Facts, over: Draft, is_sentence: bool) -> Brought {
 /// The command that answers what a sentence asks, besides whether its run fits.
 const fn wanted(wanted: Wanted) -> &'static str {
     match wanted {
-        Wanted::Batch => "for the largest batch: `headroom fit` with the same words",
-        Wanted::Length => "for the longest sequence: `headroom plan` with the same words",
-        Wanted::Cards => "for the number of GPUs: `headroom plan` with the same words",
-        Wanted::Cheapest => {
-            "for the cheapest GPU: `headroom plan` or `headroom gpus` with the same words"
-        }
+        Wanted::Batch => "`headroom fit` and `headroom plan` answer for the largest batch",
+        Wanted::Length => "`headroom plan` answers for the longest sequence",
+        Wanted::Cards => "`headroom plan` answers for the number of GPUs",
+        Wanted::Cheapest => "`headroom plan` and `headroom gpus` answer for the cheapest GPU",
     }
 }

@@ -62,6 +62,7 @@ fn unknown_names_get_suggestions() {
         "model=gpt",
         &["model.id: gpt-oss-20b, gpt-oss-120b or gpt2-xl?"],
     );
+    check("model=mace-mp0-large", &["model.id: `mace` has none"]);
     warns("dims=layer=2", &["model.dims: layers?"]);
     check(
         "model=llama-3.1-8b dims=heads=10,kv=3",
