@@ -46,6 +46,16 @@ export async function becomes(what, ask, expected) {
   await until(what, async () => isDeepStrictEqual((last = await ask()), expected)).catch(() => assert.deepEqual(last, expected, what));
 }
 
+/** A file's text; nothing where it has gone since it was listed. */
+function contentOf(path) {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (problem) {
+    if (problem.code === "ENOENT") return undefined;
+    throw problem;
+  }
+}
+
 export class Visit {
   /** What the browser complained about, in order. */
   heard = [];
@@ -224,11 +234,14 @@ export class Visit {
     const before = new Set(readdirSync(this.downloads));
     await this.still(selector);
     await this.press(selector);
-    const name = await until("a downloaded file", () =>
-      readdirSync(this.downloads).find((it) => !before.has(it) && !/\.(part|crdownload|tmp)$/.test(it) && !it.startsWith(".")),
-    );
-    const text = await until(`${name} to have content`, () => readFileSync(join(this.downloads, name), "utf8"));
-    return { name, text };
+    // A browser reserves names with empty files of its own, and takes these away again: only one with content has arrived.
+    return until("a downloaded file", () => {
+      for (const name of readdirSync(this.downloads)) {
+        if (before.has(name) || /\.(part|crdownload|tmp)$/.test(name) || name.startsWith(".")) continue;
+        const text = contentOf(join(this.downloads, name));
+        if (text) return { name, text };
+      }
+    });
   }
 
   violations() {
