@@ -2,18 +2,24 @@
 
 mod allocation;
 mod arithmetic;
+mod assign;
+mod builtin;
 mod command;
+mod compound;
+mod dollar;
 mod expand;
 mod filter;
 mod flags;
 mod launch;
 mod options;
 mod own;
+mod parameter;
 mod parse;
 mod pattern;
 mod prepare;
 mod regex;
 mod run;
+mod simple;
 mod state;
 mod syntax;
 mod test;

@@ -3,7 +3,8 @@
 use std::rc::Rc;
 
 use super::Machine;
-use super::argparse::{Action, ArgOption, Number, ParserKind, is_flag, stands_for_something};
+use super::arg_option::{Action, ArgOption, Number, is_flag};
+use super::argparse::{ParserKind, stands_for_something};
 use super::value::{Args, Class, Field, Hint, Id, Name, V};
 
 /// Dataclasses inside dataclasses.

@@ -3,7 +3,8 @@
 use std::rc::Rc;
 
 use super::Machine;
-use super::argparse::{Action, ArgOption, Number, is_flag};
+use super::arg_option::{Action, ArgOption, Number, is_flag};
+
 use super::command_line::{flags, guessed};
 use super::value::{Args, Closure, Hint, Id, Name, V, annotated_class, hint};
 use crate::python::syntax::ast::{Expr, ParamKind};

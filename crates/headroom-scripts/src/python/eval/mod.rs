@@ -1,5 +1,6 @@
 //! The evaluator: statements and expressions over values that are known, partly known or unknown.
 
+mod arg_option;
 mod argparse;
 mod attribute;
 mod branch;

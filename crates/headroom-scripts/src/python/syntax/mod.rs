@@ -3,6 +3,7 @@
 pub mod ast;
 mod display;
 mod expression;
+mod simple;
 mod statement;
 mod string;
 mod token;

@@ -1,9 +1,17 @@
 //! Launchers: how many processes a command starts on which GPUs, and what it gives to the program.
 
+mod accelerate;
+mod deepspeed;
+mod torchrun;
+
 use super::options::Options;
 use super::wrap::{self, has_extension};
 use super::{Command, Script, Word, allocation, own};
 use crate::Beside;
+use accelerate::accelerate;
+use deepspeed::deepspeed;
+pub(super) use torchrun::torch_like;
+use torchrun::torchrun;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Launcher {
@@ -290,158 +298,6 @@ pub(super) fn product(per_node: Result<u64, String>, nodes: &Result<u64, String>
     }
 }
 
-const TORCHRUN_SWITCHES: &[&str] = &[
-    "standalone",
-    "use_env",
-    "m",
-    "module",
-    "no_python",
-    "run_path",
-    "nnodes_only",
-    "use_agent_store",
-];
-
-fn torchrun(command: &Command, words: &[Word]) -> Option<Launch> {
-    let (options, program, arguments) = Options::before_program(words, TORCHRUN_SWITCHES)?;
-    Some(torch_like(
-        command,
-        options,
-        program,
-        arguments,
-        Launcher::Torchrun,
-    ))
-}
-
-/// A launch by options that are torchrun's.
-pub(super) fn torch_like(
-    command: &Command,
-    options: Options,
-    program: Word,
-    arguments: Vec<Word>,
-    launcher: Launcher,
-) -> Launch {
-    let environment = |name: &str| command.environment.get(name).cloned();
-    let nodes = options.get(&["nnodes"]).cloned();
-    let nodes = match nodes.or_else(|| environment("PET_NNODES")) {
-        None => Ok(1),
-        Some(word) => match word.text.split_once(':') {
-            Some((least, most)) if word.unknown.is_none() && least == most => {
-                most.parse().map_err(|_| word.text.clone())
-            }
-            Some(_) if word.unknown.is_none() => Err(format!("nnodes {}", word.text)),
-            _ => count(&word),
-        },
-    };
-    let per_node = options
-        .get(&["nproc_per_node", "nproc-per-node"])
-        .cloned()
-        .or_else(|| environment("PET_NPROC_PER_NODE"));
-    let per_node = match per_node {
-        Some(word) if matches!(word.text.as_str(), "gpu" | "auto") => every_visible(
-            command,
-            &format!("nproc_per_node is {}: every visible GPU", word.text),
-        ),
-        Some(word) => count(&word),
-        None => match &options.bundle {
-            Some(why) => Err(why.clone()),
-            None => Ok(1),
-        },
-    };
-    let nodes = match (&options.bundle, nodes) {
-        (Some(why), Ok(1)) if options.get(&["nnodes"]).is_none() => Err(why.clone()),
-        (_, nodes) => nodes,
-    };
-    Launch {
-        launcher,
-        gpus: product(per_node, &nodes),
-        nodes: nodes.ok(),
-        program,
-        arguments,
-        config: None,
-        options: options.all,
-    }
-}
-
-const ACCELERATE_SWITCHES: &[&str] = &[
-    "multi_gpu",
-    "cpu",
-    "use_deepspeed",
-    "use_fsdp",
-    "use_megatron_lm",
-    "tpu",
-    "mps",
-    "quiet",
-    "q",
-    "debug",
-    "m",
-    "module",
-    "no_python",
-    "same_network_flag",
-    "use_xpu",
-    "tpu_use_cluster",
-    "tpu_use_sudo",
-    "use_parallelism_config",
-    "use_cpu",
-    "no_tpu_cluster",
-    "dynamo_use_fullgraph",
-    "dynamo_use_dynamic",
-    "dynamo_use_regional_compilation",
-    "ipex",
-    "enable_cpu_affinity",
-    "downcast_bf16",
-];
-
-fn accelerate(
-    command: &Command,
-    words: &[Word],
-    script: &Script,
-    beside: &dyn Beside,
-) -> Option<Launch> {
-    let (options, program, arguments) = Options::before_program(words, ACCELERATE_SWITCHES)?;
-    let config = options.get(&["config_file"]).cloned();
-    let text = config
-        .as_ref()
-        .and_then(|word| file(&word.text, script, beside));
-    let in_file = |key: &str| text.as_deref().and_then(|text| entry(text, key));
-    let machines = match options.get(&["num_machines"]) {
-        Some(word) => Ok(count(word)),
-        None => in_file("num_machines").ok_or(()).map(Ok),
-    };
-    let processes = match options.get(&["num_processes"]) {
-        Some(word) => count(word),
-        None => match in_file("num_processes") {
-            Some(count) => Ok(count),
-            None => match (&config, options.get(&["gpu_ids"]), &options.bundle) {
-                (_, _, Some(why)) => Err(why.clone()),
-                (Some(file), _, _) => {
-                    every_visible(command, &format!("num_processes stands in {}", file.text))
-                }
-                (None, Some(ids), _) if ids.unknown.is_none() && ids.text != "all" => {
-                    Ok(ids.text.split(',').count() as u64)
-                }
-                _ => every_visible(
-                    command,
-                    "no --num_processes: accelerate's own configuration decides",
-                ),
-            },
-        },
-    };
-    let nodes = match machines {
-        Ok(count) => count.ok(),
-        // One machine is the default, where no file says otherwise.
-        Err(()) => (config.is_none() && options.bundle.is_none() && processes.is_ok()).then_some(1),
-    };
-    Some(Launch {
-        launcher: Launcher::Accelerate,
-        gpus: processes.map_or_else(Count::Unknown, Count::Known),
-        nodes,
-        program,
-        arguments,
-        config: config.or_else(|| options.get(&["deepspeed_config_file"]).cloned()),
-        options: options.all,
-    })
-}
-
 /// A file that the script wrote, or one beside it.
 fn file(path: &str, script: &Script, beside: &dyn Beside) -> Option<String> {
     let plain = path.trim_start_matches("./");
@@ -462,110 +318,6 @@ fn entry(text: &str, key: &str) -> Option<u64> {
         value.trim_matches(['"', '\'']).parse().ok()
     };
     text.lines().find_map(line)
-}
-
-const DEEPSPEED_SWITCHES: &[&str] = &[
-    "module",
-    "m",
-    "no_python",
-    "no_local_rank",
-    "no_ssh_check",
-    "no_ssh",
-    "force_multi",
-    "save_pid",
-    "bind_cores_to_rank",
-    "detect_nvlink_pairs",
-    "elastic_training",
-];
-
-fn deepspeed(
-    command: &Command,
-    words: &[Word],
-    script: &Script,
-    beside: &dyn Beside,
-) -> Option<Launch> {
-    let (options, program, arguments) = Options::before_program(words, DEEPSPEED_SWITCHES)?;
-    let per_node = options.get(&["num_gpus"]).map(count);
-    let asked = options.get(&["num_nodes"]).map(count);
-    let hosts = options
-        .get(&["hostfile", "H"])
-        .and_then(|path| file(&path.text, script, beside))
-        .map(|text| slots(&text));
-    let included = options
-        .get(&["include", "i"])
-        .map(|word| match &word.unknown {
-            Some(why) => Err(why.clone()),
-            None => included(&word.text).ok_or_else(|| format!("--include {}", word.text)),
-        });
-    let (gpus, nodes) = match (included, per_node, hosts) {
-        (Some(Ok((gpus, nodes))), _, _) => (Count::Known(gpus), Some(nodes)),
-        (Some(Err(why)), _, _) => (Count::Unknown(why), None),
-        (None, per_node, Some((gpus, nodes))) if nodes > 0 => match (per_node, asked) {
-            (Some(Ok(per_node)), asked) => {
-                let nodes = asked.and_then(Result::ok).unwrap_or(nodes);
-                (Count::Known(per_node.saturating_mul(nodes)), Some(nodes))
-            }
-            _ => (Count::Known(gpus), Some(nodes)),
-        },
-        (None, Some(per_node), _) if !matches!(per_node, Ok(0)) => {
-            let elsewhere = options
-                .get(&["hostfile", "H"])
-                .map(|word| word.text.clone());
-            let nodes = asked.unwrap_or_else(|| elsewhere.map_or(Ok(1), Err));
-            (product(per_node, &nodes), nodes.ok())
-        }
-        _ => {
-            let why = match (&options.bundle, options.get(&["hostfile", "H"])) {
-                (Some(why), _) => why.clone(),
-                (None, Some(file)) => format!("GPUs stand in {}", file.text),
-                (None, None) => "deepspeed takes every visible GPU".into(),
-            };
-            let nodes = asked.unwrap_or(Ok(1));
-            let known = options.get(&["num_nodes"]).is_some();
-            let gpus = product(every_visible(command, &why), &nodes);
-            let single = known || matches!(gpus, Count::Known(_));
-            (gpus, if single { nodes.ok() } else { None })
-        }
-    };
-    Some(Launch {
-        launcher: Launcher::Deepspeed,
-        gpus,
-        nodes,
-        program,
-        arguments,
-        config: None,
-        options: options.all,
-    })
-}
-
-/// GPUs and nodes of `localhost:0,1@worker-1:2`.
-fn included(text: &str) -> Option<(u64, u64)> {
-    let mut gpus = 0u64;
-    let mut nodes = 0u64;
-    for host in text.split('@') {
-        let (_, slots) = host.split_once(':')?;
-        gpus += slots
-            .split(',')
-            .filter(|slot| !slot.trim().is_empty())
-            .count() as u64;
-        nodes += 1;
-    }
-    (gpus > 0).then_some((gpus, nodes))
-}
-
-/// GPUs and nodes of a hostfile.
-fn slots(text: &str) -> (u64, u64) {
-    let mut all = (0u64, 0u64);
-    for line in text.lines() {
-        let line = line.split('#').next().unwrap_or_default();
-        let slots = line
-            .split_whitespace()
-            .find_map(|word| word.strip_prefix("slots="));
-        if let Some(Ok(slots)) = slots.map(str::parse::<u64>) {
-            all = (all.0.saturating_add(slots), all.1 + 1);
-        }
-    }
-    all
 }
 
 /// The launches of a script, in the order of a run. A script that only defines a command, as variables for others to run, has
