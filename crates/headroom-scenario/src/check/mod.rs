@@ -2,6 +2,7 @@
 
 mod hardware;
 mod layout;
+mod model;
 mod task;
 mod training;
 
