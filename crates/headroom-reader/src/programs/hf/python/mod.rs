@@ -2,6 +2,7 @@
 
 pub mod adapter;
 mod calls;
+mod classes;
 pub mod model;
 mod trainer;
 

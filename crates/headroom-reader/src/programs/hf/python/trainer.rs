@@ -6,6 +6,7 @@ use headroom_scripts::python::{Call, Value};
 
 use super::adapter;
 use super::calls::{Calls, argument, ends_with, last};
+use super::classes::{CLASSES, CONFIGURATIONS, Class};
 use super::model::Model;
 use crate::fact::Fact;
 use crate::facts::Facts;
@@ -14,86 +15,6 @@ use crate::names;
 use crate::programs::hf::{arguments, precision};
 use crate::programs::launched;
 use crate::words::{Checkpointing, Compute, DataParallel, Offload, Task, Trained, Weights};
-
-/// A class of trainers.
-struct Class {
-    name: &'static str,
-    /// `None`: the model's head decides.
-    task: Option<Task>,
-    trl: bool,
-}
-
-const fn trl(name: &'static str, task: Task) -> Class {
-    Class {
-        name,
-        task: Some(task),
-        trl: true,
-    }
-}
-
-const CLASSES: &[Class] = &[
-    trl("SFTTrainer", Task::Sft),
-    trl("UnslothTrainer", Task::Sft),
-    trl("DPOTrainer", Task::Dpo),
-    trl("KTOTrainer", Task::Kto),
-    trl("ORPOTrainer", Task::Orpo),
-    trl("CPOTrainer", Task::Cpo),
-    trl("GRPOTrainer", Task::Grpo),
-    trl("RLOOTrainer", Task::Rloo),
-    trl("PPOTrainer", Task::Ppo),
-    trl("PPOv2Trainer", Task::Ppo),
-    trl("RewardTrainer", Task::Reward),
-    trl("PRMTrainer", Task::TokenClassification),
-    trl("GKDTrainer", Task::Distillation),
-    trl("OnlineDPOTrainer", Task::Dpo),
-    trl("BCOTrainer", Task::Kto),
-    Class {
-        name: "SentenceTransformerTrainer",
-        task: Some(Task::Contrastive),
-        trl: false,
-    },
-    Class {
-        name: "CrossEncoderTrainer",
-        task: Some(Task::Reranking),
-        trl: false,
-    },
-    Class {
-        name: "SetFitTrainer",
-        task: Some(Task::Contrastive),
-        trl: false,
-    },
-    Class {
-        name: "Seq2SeqTrainer",
-        task: Some(Task::Seq2Seq),
-        trl: false,
-    },
-    Class {
-        name: "Trainer",
-        task: None,
-        trl: false,
-    },
-];
-
-/// Configurations that trainers take.
-const CONFIGURATIONS: &[&str] = &[
-    "TrainingArguments",
-    "Seq2SeqTrainingArguments",
-    "SentenceTransformerTrainingArguments",
-    "CrossEncoderTrainingArguments",
-    "SFTConfig",
-    "DPOConfig",
-    "KTOConfig",
-    "ORPOConfig",
-    "CPOConfig",
-    "GRPOConfig",
-    "RLOOConfig",
-    "PPOConfig",
-    "RewardConfig",
-    "PRMConfig",
-    "GKDConfig",
-    "OnlineDPOConfig",
-    "UnslothTrainingArguments",
-];
 
 /// A version, as far as something pins it.
 type Version = Option<(u32, u32)>;

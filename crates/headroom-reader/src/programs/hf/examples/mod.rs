@@ -1,15 +1,11 @@
 //! Example scripts around transformers' `TrainingArguments` that do not train a chat model: transformers' `examples/`, retrieval
 //! (FlagEmbedding, tevatron), speech (distil-whisper, PEFT's Whisper).
 
-use crate::fact::Fact;
-use crate::facts::Facts;
-use crate::keys::Keys;
-use crate::words::{
-    Adapter, Checkpointing, Compute, DataParallel, Offload, Strategy, Task, Trained, Weights,
-};
+mod rules;
 
-use super::known::Known;
-use super::{adapters, precision};
+use crate::words::Task;
+
+use crate::programs::hf::known::Known;
 
 const EXAMPLE: &str = "transformers' example";
 
@@ -21,7 +17,7 @@ const fn example(paths: &'static [&'static str], task: Task, defaults: Defaults)
         trainer: "transformers",
         task,
         defaults,
-        apply: plain,
+        apply: rules::plain,
     }
 }
 
@@ -31,7 +27,7 @@ type Defaults = &'static [(&'static str, &'static str)];
 const fn flax(paths: &'static [&'static str], task: Task, defaults: Defaults) -> Known {
     Known {
         trainer: "flax",
-        apply: jax,
+        apply: rules::jax,
         ..example(paths, task, defaults)
     }
 }
@@ -53,7 +49,7 @@ pub const EXAMPLES: &[Known] = &[
             ("passage_max_len", "128"),
             ("optim", "adamw"),
         ],
-        apply: retriever,
+        apply: rules::retriever,
     },
     Known {
         name: "FlagEmbedding's decoder embedder",
@@ -75,7 +71,7 @@ pub const EXAMPLES: &[Known] = &[
                 "v_proj,q_proj,k_proj,gate_proj,down_proj,o_proj,up_proj",
             ),
         ],
-        apply: retriever,
+        apply: rules::retriever,
     },
     Known {
         name: "FlagEmbedding's reranker",
@@ -91,7 +87,7 @@ pub const EXAMPLES: &[Known] = &[
             ("passage_max_len", "128"),
             ("optim", "adamw"),
         ],
-        apply: pairs,
+        apply: rules::pairs,
     },
     Known {
         name: "FlagEmbedding's decoder reranker",
@@ -115,7 +111,7 @@ pub const EXAMPLES: &[Known] = &[
                 "v_proj,q_proj,k_proj,gate_proj,down_proj,o_proj,up_proj",
             ),
         ],
-        apply: pairs,
+        apply: rules::pairs,
     },
     Known {
         name: "tevatron's retriever",
@@ -144,7 +140,7 @@ pub const EXAMPLES: &[Known] = &[
             ),
             ("lora", "False"),
         ],
-        apply: tevatron,
+        apply: rules::tevatron,
     },
     Known {
         name: "tevatron's example",
@@ -157,7 +153,7 @@ pub const EXAMPLES: &[Known] = &[
             ("optim", "adamw"),
             ("lora", "False"),
         ],
-        apply: tevatron,
+        apply: rules::tevatron,
     },
     Known {
         name: "tevatron's reranker",
@@ -179,7 +175,7 @@ pub const EXAMPLES: &[Known] = &[
             ),
             ("lora", "False"),
         ],
-        apply: reranker,
+        apply: rules::reranker,
     },
     Known {
         name: "PEFT's Whisper example",
@@ -192,7 +188,7 @@ pub const EXAMPLES: &[Known] = &[
             ("init_r", "12"),
             ("r", "8"),
         ],
-        apply: whisper_int8,
+        apply: rules::whisper_int8,
     },
     Known {
         name: "distil-whisper's Flax run_distillation.py",
@@ -201,7 +197,7 @@ pub const EXAMPLES: &[Known] = &[
         trainer: "flax",
         task: Task::Seq2Seq,
         defaults: &[("precision", "half_mixed"), ("optim", "adamw")],
-        apply: distilled_flax,
+        apply: rules::distilled_flax,
     },
     Known {
         name: "distil-whisper's Flax run_finetuning.py",
@@ -210,7 +206,7 @@ pub const EXAMPLES: &[Known] = &[
         trainer: "flax",
         task: Task::Seq2Seq,
         defaults: &[("precision", "half_mixed"), ("optim", "adamw")],
-        apply: distilled_flax,
+        apply: rules::distilled_flax,
     },
     Known {
         name: "distil-whisper's run_distillation.py",
@@ -219,7 +215,7 @@ pub const EXAMPLES: &[Known] = &[
         trainer: "transformers",
         task: Task::Seq2Seq,
         defaults: &[("dtype", "float32"), ("optim", "adamw")],
-        apply: distilled,
+        apply: rules::distilled,
     },
     example(
         &[
@@ -397,214 +393,6 @@ pub const EXAMPLES: &[Known] = &[
         &[("image_size", "224")],
     ),
 ];
-
-fn on(flags: &Keys, key: &str) -> bool {
-    flags.switch(key).value() == Some(&true)
-}
-
-/// Weights as `from_pretrained` leaves them, and the sizes of images.
-fn plain(flags: &Keys, facts: &mut Facts) {
-    let size = ["image_size", "image_square_size", "image_height"]
-        .iter()
-        .fold(Fact::Unsaid, |fact: Fact<u64>, key| {
-            fact.or(flags.whole(key))
-        });
-    if size.is_known() {
-        facts.height = size.clone();
-        facts.width = size;
-    }
-    if on(flags, "freeze_feature_encoder") || on(flags, "freeze_encoder") {
-        let part = "all but the frozen encoder";
-        facts.trained = Fact::read(Trained::Part(part.into()), "freeze_encoder");
-    }
-    facts.packing = std::mem::take(&mut facts.packing)
-        .or_default(facts.task.value() == Some(&Task::Pretraining), EXAMPLE);
-}
-
-/// One copy on each device, whatever their number; weights stay fp32.
-fn jax(flags: &Keys, facts: &mut Facts) {
-    plain(flags, facts);
-    facts.gpus = Fact::Unsaid;
-    facts.strategy = Fact::default_of(Strategy::from(DataParallel::Ddp), "JAX's pmap");
-    facts.weights = Fact::default_of(Weights::Fp32, "Flax");
-    let short = flags
-        .text("dtype")
-        .value()
-        .is_some_and(|name| name == "bfloat16");
-    let compute = if short { Compute::Bf16 } else { Compute::Fp32 };
-    facts.compute = Fact::default_of(compute, "Flax's dtype");
-    facts
-        .notes
-        .push("it is a script of JAX; memory is estimated as PyTorch's".into());
-}
-
-fn texts(flags: &Keys, pair: bool) -> Fact<u64> {
-    let query = flags.whole("query_max_len");
-    let passage = flags.whole("passage_max_len");
-    match (query.value(), passage.value()) {
-        (Some(query), Some(passage)) => {
-            let length = if pair {
-                query.saturating_add(*passage)
-            } else {
-                *query.max(passage)
-            };
-            Fact::follows(length, "query_max_len and passage_max_len")
-        }
-        _ => Fact::Unsaid,
-    }
-}
-
-fn group(flags: &Keys, facts: &mut Facts) {
-    let size = flags
-        .whole("train_group_size")
-        .or_default(8, "train_group_size");
-    if let Some(size) = size.value() {
-        facts.not_modelled.push(format!(
-            "train_group_size {size}: each query of the batch has {size} passages"
-        ));
-    }
-    facts.packing = Fact::follows(false, "pairs are not packed");
-    if on(flags, "grad_cache") {
-        let what = "grad_cache: a batch is encoded in parts of gc_q_chunk_size and gc_p_chunk_size";
-        facts.not_modelled.push(what.into());
-    }
-}
-
-/// Queries and passages are encoded apart.
-fn retriever(flags: &Keys, facts: &mut Facts) {
-    facts.sequence = texts(flags, false);
-    group(flags, facts);
-    by_engine(facts);
-}
-
-/// Each query stands in one sequence with each of its passages.
-fn pairs(flags: &Keys, facts: &mut Facts) {
-    facts.sequence = texts(flags, true);
-    group(flags, facts);
-    by_engine(facts);
-}
-
-fn by_engine(facts: &mut Facts) {
-    let sharded = facts
-        .strategy
-        .value()
-        .is_some_and(|strategy| strategy.data >= DataParallel::Zero0);
-    if sharded {
-        precision::settle(facts, "DeepSpeed");
-    }
-}
-
-fn tevatron(flags: &Keys, facts: &mut Facts) {
-    retriever(flags, facts);
-    // `torch_dtype` follows `bf16` and `fp16` (`driver/train.py`).
-    let weights = match facts.compute.value() {
-        Some(Compute::Bf16 | Compute::Bf16Autocast) => Weights::Bf16,
-        Some(Compute::Fp16 | Compute::Fp16Autocast) => Weights::Fp16,
-        _ => Weights::Fp32,
-    };
-    facts.weights = std::mem::take(&mut facts.weights).or_default(weights, "tevatron's driver");
-    lora(flags, facts);
-}
-
-fn reranker(flags: &Keys, facts: &mut Facts) {
-    facts.sequence = flags.whole("rerank_max_len");
-    group(flags, facts);
-    by_engine(facts);
-    lora(flags, facts);
-}
-
-fn lora(flags: &Keys, facts: &mut Facts) {
-    if on(flags, "lora") || flags.text("lora_name_or_path").is_known() {
-        adapters::lora(flags, facts, &["lora_r"], 8, "tevatron's lora_r");
-        facts.trained = Fact::follows(Trained::Adapters, "lora");
-    } else {
-        facts.adapter = Fact::follows(None, "no lora");
-        facts.trained = Fact::follows(Trained::All, "no lora");
-    }
-}
-
-/// Whisper hears 30 seconds at a time, and writes at most 448 tokens.
-fn whisper(facts: &mut Facts) {
-    facts.sequence = std::mem::take(&mut facts.sequence)
-        .or_follows(448, "Whisper's decoder; its encoder hears 30 s");
-}
-
-fn whisper_int8(flags: &Keys, facts: &mut Facts) {
-    const NAME: &str = "PEFT's Whisper example";
-    whisper(facts);
-    facts.weights = Fact::default_of(Weights::Int8, NAME);
-    facts.base_dtype = facts.weights.clone();
-    facts.optimizer = Fact::default_of("torch AdamW".into(), NAME);
-    // `prepare_model_for_kbit_training` turns it on.
-    facts.checkpointing = Fact::default_of(Checkpointing::On, NAME);
-    facts.evaluation = Fact::default_of(true, NAME);
-    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_string()).collect();
-    if on(flags, "use_adalora") {
-        facts.adapter = Fact::read(Some(Adapter::Adalora), "use_adalora");
-        facts.rank = flags.whole("init_r");
-        let all = ["k_proj", "q_proj", "v_proj", "out_proj", "fc1", "fc2"];
-        facts.targets = Fact::default_of(owned(&all), NAME);
-    } else {
-        facts.adapter = Fact::default_of(Some(Adapter::Lora), NAME);
-        facts.rank = flags.whole("r");
-        facts.targets = Fact::default_of(owned(&["q_proj", "v_proj"]), NAME);
-    }
-    facts.trained = Fact::follows(Trained::Adapters, "use_peft");
-}
-
-fn frozen(flags: &Keys, facts: &mut Facts) {
-    facts.adapter = Fact::follows(None, "no adapter");
-    let part = if on(flags, "freeze_encoder") {
-        Trained::Part("decoder (encoder frozen)".into())
-    } else if on(flags, "freeze_decoder") {
-        Trained::Part("encoder (decoder frozen)".into())
-    } else {
-        Trained::All
-    };
-    facts.trained = Fact::read(part, "freeze_encoder");
-    if let Some(teacher) = flags.text("teacher_model_name_or_path").value() {
-        facts
-            .not_modelled
-            .push(format!("the teacher {teacher}, frozen, is on each GPU"));
-    }
-    facts.packing = Fact::follows(false, "each row is one piece of audio");
-}
-
-fn distilled(flags: &Keys, facts: &mut Facts) {
-    whisper(facts);
-    frozen(flags, facts);
-    // The student is loaded without a type; the script turns autocast on for its own `--dtype`.
-    facts.weights = Fact::default_of(Weights::Fp32, "run_distillation.py");
-    let compute = match flags.text("dtype").value().map(String::as_str) {
-        Some("bfloat16") => Compute::Bf16Autocast,
-        Some("float16") => Compute::Fp16Autocast,
-        _ => Compute::Fp32,
-    };
-    facts.compute = Fact::read(compute, "dtype");
-}
-
-fn distilled_flax(flags: &Keys, facts: &mut Facts) {
-    whisper(facts);
-    jax(flags, facts);
-    frozen(flags, facts);
-    facts.offload = Fact::default_of(Offload::None, "JAX's pmap");
-    let full = flags
-        .text("precision")
-        .value()
-        .is_some_and(|precision| precision == "full");
-    if !full {
-        facts.compute = Fact::read(Compute::Bf16, "precision");
-    }
-    if flags
-        .text("precision")
-        .value()
-        .is_some_and(|precision| precision == "full_mixed")
-    {
-        facts
-            .not_modelled
-            .push("precision full_mixed: gradients and Adam's state are in bf16".into());
-    }
-}
 
 #[cfg(test)]
 mod tests {

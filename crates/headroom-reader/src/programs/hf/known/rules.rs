@@ -1,297 +1,30 @@
-//! Scripts that many people start: what their own parsers and code decide and no flag says.
-//!
-//! Each entry names its file; values are those of its main branch, where a commit is not given.
+//! What the code of scripts that many people start decides besides their flags.
 
 use crate::fact::Fact;
 use crate::facts::{Ask, Facts};
 use crate::keys::Keys;
+use crate::programs::hf::{adapters, arguments, precision};
 use crate::words::{
     Adapter, Attention, Checkpointing, Compute, DataParallel, Task, Trained, Weights,
 };
 
-use super::{adapters, precision};
-
-/// A script, or several with one parser.
-pub struct Known {
-    /// In messages: `QLoRA's qlora.py`.
-    pub name: &'static str,
-    /// The end of its path.
-    pub paths: &'static [&'static str],
-    /// A flag that it has and scripts of the same name have not; empty where the path is enough.
-    pub flag: &'static str,
-    pub trainer: &'static str,
-    pub task: Task,
-    /// Defaults of its parser that differ from `TrainingArguments`, by flag.
-    pub defaults: &'static [(&'static str, &'static str)],
-    /// What its code does besides.
-    pub apply: fn(&Keys, &mut Facts),
-}
-
-pub fn find(program: &str, flags: &Keys) -> Option<&'static Known> {
-    let path = program.replace('.', "/").replace("/py", ".py");
-    KNOWN.iter().chain(super::examples::EXAMPLES).find(|known| {
-        let named = known
-            .paths
-            .iter()
-            .any(|end| program.ends_with(end) || path.ends_with(end));
-        named && (known.flag.is_empty() || flags.has(known.flag))
-    })
-}
-
-const KNOWN: &[Known] = &[
-    Known {
-        name: "QLoRA's qlora.py",
-        paths: &["qlora.py"],
-        flag: "",
-        trainer: "transformers",
-        task: Task::Sft,
-        defaults: &[
-            ("bits", "4"),
-            ("quant_type", "nf4"),
-            ("lora_r", "64"),
-            ("source_max_len", "1024"),
-            ("target_max_len", "256"),
-            ("optim", "paged_adamw_32bit"),
-            ("gradient_checkpointing", "True"),
-            ("per_device_train_batch_size", "1"),
-            ("gradient_accumulation_steps", "16"),
-            ("full_finetune", "False"),
-        ],
-        apply: qlora,
-    },
-    Known {
-        name: "FastChat's train_lora.py",
-        paths: &["fastchat/train/train_lora.py", "train_lora.py"],
-        flag: "data_path",
-        trainer: "transformers",
-        task: Task::Sft,
-        defaults: &[
-            ("model_max_length", "512"),
-            ("lora_r", "8"),
-            ("lora_target_modules", "q_proj,v_proj"),
-            ("optim", "adamw_torch"),
-        ],
-        apply: fastchat_lora,
-    },
-    Known {
-        name: "FastChat's train.py",
-        paths: &[
-            "fastchat/train/train.py",
-            "fastchat/train/train_mem.py",
-            "fastchat/train/train_xformers.py",
-            "fastchat/train/train_baichuan.py",
-            "fastchat/train/train_yuan2.py",
-            "fastchat/train/train_with_template.py",
-        ],
-        flag: "",
-        trainer: "transformers",
-        task: Task::Sft,
-        defaults: &[("model_max_length", "512"), ("optim", "adamw_torch")],
-        apply: fp32_weights,
-    },
-    Known {
-        name: "FastChat's train_flant5.py",
-        paths: &["fastchat/train/train_flant5.py"],
-        flag: "",
-        trainer: "transformers",
-        task: Task::Seq2Seq,
-        defaults: &[("model_max_length", "2048"), ("optim", "adamw_torch")],
-        apply: fp32_weights,
-    },
-    Known {
-        name: "Qwen's finetune.py",
-        paths: &["finetune.py"],
-        flag: "lazy_preprocess",
-        trainer: "transformers",
-        task: Task::Sft,
-        defaults: &[
-            ("model_max_length", "8192"),
-            ("lora_r", "64"),
-            ("optim", "adamw_torch"),
-            ("lora_target_modules", "c_attn,c_proj,w1,w2"),
-        ],
-        apply: qwen,
-    },
-    Known {
-        name: "LLaVA's train.py",
-        paths: &[
-            "llava/train/train_mem.py",
-            "llava/train/train_xformers.py",
-            "llava/train/train.py",
-        ],
-        flag: "",
-        trainer: "transformers",
-        task: Task::Sft,
-        defaults: &[
-            ("model_max_length", "512"),
-            ("lora_r", "64"),
-            ("optim", "adamw_torch"),
-            ("bits", "16"),
-        ],
-        apply: llava,
-    },
-    Known {
-        name: "InternVL's internvl_chat_finetune.py",
-        paths: &[
-            "internvl_chat_finetune.py",
-            "internvl_chat_pretrain.py",
-            "internvl_chat_mpo.py",
-        ],
-        flag: "",
-        trainer: "transformers",
-        task: Task::Sft,
-        defaults: &[
-            // Of its `zero_stage1_config.json`.
-            ("optim", "adamw"),
-            ("max_seq_length", "2048"),
-            ("grad_checkpoint", "True"),
-            ("use_llm_lora", "0"),
-            ("use_backbone_lora", "0"),
-        ],
-        apply: internvl,
-    },
-    Known {
-        name: "Qwen-VL-Series-Finetune",
-        paths: &[
-            "src/train/train_sft.py",
-            "src/training/train.py",
-            "src/train/train_dpo.py",
-            "src/train/train_grpo.py",
-        ],
-        flag: "freeze_llm",
-        trainer: "transformers",
-        task: Task::Sft,
-        defaults: &[
-            ("max_seq_length", "32768"),
-            ("lora_rank", "128"),
-            ("optim", "adamw_torch"),
-            ("bits", "16"),
-            ("num_generations", "8"),
-            ("max_prompt_length", "512"),
-            ("max_completion_length", "256"),
-        ],
-        apply: qwen_vl_series,
-    },
-    Known {
-        name: "PEFT's examples/sft/train.py",
-        paths: &["train.py"],
-        flag: "use_peft_lora",
-        trainer: "trl",
-        task: Task::Sft,
-        defaults: &[
-            ("max_seq_length", "512"),
-            ("lora_r", "64"),
-            ("bnb_4bit_quant_type", "nf4"),
-            (
-                "lora_target_modules",
-                "q_proj,k_proj,v_proj,o_proj,down_proj,up_proj,gate_proj",
-            ),
-            ("optim", "adamw"),
-        ],
-        apply: peft_sft,
-    },
-    Known {
-        name: "LESS's train",
-        paths: &["less/train/train", "less.train.train"],
-        flag: "",
-        trainer: "transformers",
-        task: Task::Sft,
-        defaults: &[
-            ("max_seq_length", "512"),
-            ("lora_r", "8"),
-            ("lora_target_modules", "q_proj,k_proj,v_proj,o_proj"),
-            ("optim", "adamw_torch"),
-        ],
-        apply: less,
-    },
-    Known {
-        name: "LMFlow's reward_modeling.py",
-        paths: &["reward_modeling.py"],
-        flag: "",
-        trainer: "transformers",
-        task: Task::Reward,
-        defaults: &[("max_length", "512"), ("optim", "adamw_torch")],
-        apply: lmflow_reward,
-    },
-    Known {
-        name: "LMFlow's finetune.py",
-        paths: &["examples/finetune.py", "finetune.py"],
-        flag: "dataset_path",
-        trainer: "transformers",
-        task: Task::Sft,
-        defaults: &[
-            ("block_size", "512"),
-            ("lora_r", "8"),
-            ("optim", "adamw_torch"),
-        ],
-        apply: lmflow,
-    },
-    Known {
-        name: "Alpaca's train.py",
-        paths: &[
-            "train.py",
-            "train_mem.py",
-            "train_alpaca.py",
-            "train_math.py",
-            "finetune_deepseekcoder.py",
-            "train_freeform.py",
-            "train_wizardcoder.py",
-            "train_freeform_multiturn.py",
-        ],
-        flag: "data_path",
-        trainer: "transformers",
-        task: Task::Sft,
-        defaults: &[("model_max_length", "512"), ("optim", "adamw_torch")],
-        apply: fp32_weights,
-    },
-    Known {
-        name: "LongWriter's train/main.py",
-        paths: &["main.py"],
-        flag: "train_file",
-        trainer: "transformers",
-        task: Task::Sft,
-        defaults: &[("optim", "adamw_torch"), ("batch_method", "naive")],
-        apply: longwriter,
-    },
-    Known {
-        name: "fsdp_qlora's train.py",
-        paths: &["train.py"],
-        flag: "train_type",
-        trainer: "torch",
-        task: Task::Sft,
-        defaults: &[
-            ("train_type", "qlora"),
-            ("batch_size", "1"),
-            ("context_length", "512"),
-            ("gradient_accumulation_steps", "1"),
-            ("precision", "bf16"),
-            ("lora_rank", "64"),
-            ("optimizer", "adamw"),
-            ("use_gradient_checkpointing", "True"),
-            ("use_cpu_offload", "True"),
-            ("sharding_strategy", "full_shard"),
-        ],
-        apply: fsdp_qlora,
-    },
-];
-
-fn on(flags: &Keys, key: &str) -> bool {
+pub(super) fn on(flags: &Keys, key: &str) -> bool {
     flags.switch(key).value() == Some(&true)
 }
 
 /// `from_pretrained` without a type, in a version of transformers that then takes fp32.
-fn fp32_weights(_: &Keys, facts: &mut Facts) {
+pub(super) fn fp32_weights(_: &Keys, facts: &mut Facts) {
     if facts.weights.is_unsaid() {
         facts.weights = Fact::default_of(Weights::Fp32, "from_pretrained without a dtype");
     }
 }
 
-fn full(facts: &mut Facts, why: &str) {
+pub(super) fn full(facts: &mut Facts, why: &str) {
     facts.adapter = Fact::follows(None, why);
     facts.trained = Fact::follows(Trained::All, why);
 }
 
-fn qlora(flags: &Keys, facts: &mut Facts) {
+pub(super) fn qlora(flags: &Keys, facts: &mut Facts) {
     let sum = |a: &str, b: &str| {
         Some(
             flags
@@ -328,7 +61,7 @@ fn qlora(flags: &Keys, facts: &mut Facts) {
     facts.trained = Fact::follows(Trained::Adapters, "its LoRA");
 }
 
-fn fastchat_lora(flags: &Keys, facts: &mut Facts) {
+pub(super) fn fastchat_lora(flags: &Keys, facts: &mut Facts) {
     if on(flags, "q_lora") {
         facts.weights = Fact::read(Weights::Nf4, "q_lora");
     }
@@ -336,7 +69,7 @@ fn fastchat_lora(flags: &Keys, facts: &mut Facts) {
     facts.trained = Fact::follows(Trained::Adapters, "train_lora.py");
 }
 
-fn qwen(flags: &Keys, facts: &mut Facts) {
+pub(super) fn qwen(flags: &Keys, facts: &mut Facts) {
     let model = facts
         .model
         .value()
@@ -366,7 +99,7 @@ fn qwen(flags: &Keys, facts: &mut Facts) {
     precision::settle(facts, "Qwen's own code");
 }
 
-fn llava(flags: &Keys, facts: &mut Facts) {
+pub(super) fn llava(flags: &Keys, facts: &mut Facts) {
     let frozen = "(vision tower frozen)";
     if flags.text("version").is_known() && flags.text("vision_tower").is_unsaid() {
         full(facts, "no vision_tower");
@@ -406,7 +139,7 @@ fn llava(flags: &Keys, facts: &mut Facts) {
     }
 }
 
-fn internvl(flags: &Keys, facts: &mut Facts) {
+pub(super) fn internvl(flags: &Keys, facts: &mut Facts) {
     let frozen = |key: &str| on(flags, key);
     // A tile's side.
     let side = flags
@@ -453,7 +186,7 @@ fn internvl(flags: &Keys, facts: &mut Facts) {
 }
 
 /// What of a vision-language model is trained, in words; the tower is named first only where it is.
-fn parts_trained(parts: &[(&str, bool)]) -> Trained {
+pub(super) fn parts_trained(parts: &[(&str, bool)]) -> Trained {
     let open: Vec<&str> = parts
         .iter()
         .filter(|(_, frozen)| !frozen)
@@ -475,7 +208,7 @@ fn parts_trained(parts: &[(&str, bool)]) -> Trained {
     }
 }
 
-fn qwen_vl_series(flags: &Keys, facts: &mut Facts) {
+pub(super) fn qwen_vl_series(flags: &Keys, facts: &mut Facts) {
     let parts = [
         ("vision tower", on(flags, "freeze_vision_tower")),
         ("merger", on(flags, "freeze_merger")),
@@ -499,12 +232,12 @@ fn qwen_vl_series(flags: &Keys, facts: &mut Facts) {
     if flags.has("num_generations") || flags.has("reward_funcs") {
         facts.task = Fact::follows(Task::Grpo, "num_generations");
         facts.samples = flags.whole("num_generations");
-        super::arguments::sequence(flags, facts);
+        arguments::sequence(flags, facts);
     }
     precision::settle(facts, "its from_pretrained");
 }
 
-fn peft_sft(flags: &Keys, facts: &mut Facts) {
+pub(super) fn peft_sft(flags: &Keys, facts: &mut Facts) {
     facts.weights = precision::quantised(flags).or(precision::loaded(flags));
     if let Some(model) = facts.model.value() {
         facts.weights = match crate::names::named(model).weights {
@@ -530,7 +263,7 @@ fn peft_sft(flags: &Keys, facts: &mut Facts) {
     }
 }
 
-fn less(flags: &Keys, facts: &mut Facts) {
+pub(super) fn less(flags: &Keys, facts: &mut Facts) {
     if flags.switch("lora").value() != Some(&false) && flags.has("lora") {
         adapters::lora(flags, facts, &["lora_r"], 8, "LESS's lora_r");
         facts.trained = Fact::follows(Trained::Adapters, "lora");
@@ -541,7 +274,7 @@ fn less(flags: &Keys, facts: &mut Facts) {
     fp32_weights(flags, facts);
 }
 
-fn lmflow_reward(flags: &Keys, facts: &mut Facts) {
+pub(super) fn lmflow_reward(flags: &Keys, facts: &mut Facts) {
     adapters::lora(flags, facts, &["lora_r"], 16, "reward_modeling.py");
     facts.rank = Fact::default_of(16, "reward_modeling.py");
     facts.trained = Fact::default_of(
@@ -553,7 +286,7 @@ fn lmflow_reward(flags: &Keys, facts: &mut Facts) {
     precision::settle(facts, "reward_modeling.py");
 }
 
-fn lmflow(flags: &Keys, facts: &mut Facts) {
+pub(super) fn lmflow(flags: &Keys, facts: &mut Facts) {
     facts.weights = precision::loaded(flags);
     if on(flags, "use_qlora") {
         facts.weights = Fact::read(Weights::Nf4, "use_qlora");
@@ -572,7 +305,7 @@ fn lmflow(flags: &Keys, facts: &mut Facts) {
     precision::settle(facts, "LMFlow");
 }
 
-fn longwriter(flags: &Keys, facts: &mut Facts) {
+pub(super) fn longwriter(flags: &Keys, facts: &mut Facts) {
     full(facts, "its code");
     if facts.sequence.is_unsaid()
         && flags
@@ -585,7 +318,7 @@ fn longwriter(flags: &Keys, facts: &mut Facts) {
     precision::settle(facts, "its from_pretrained");
 }
 
-fn fsdp_qlora(flags: &Keys, facts: &mut Facts) {
+pub(super) fn fsdp_qlora(flags: &Keys, facts: &mut Facts) {
     facts.micro_batch = flags.whole("batch_size");
     facts.sequence = flags.whole("context_length");
     facts.optimizer = flags.text("optimizer");
