@@ -232,7 +232,7 @@ fn questions_and_long_sentences() {
         deepseek r1 distill qwen 7b grpo lora 2xA100-40GB
             catalogue qwen2.5-7b, task grpo, gpu a100-sxm4-40gb, gpus 2, adapter lora, trained adapters
         deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B grpo 8xH100
-            model deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B, task grpo, gpu h100-sxm5-80gb, gpus 8
+            catalogue deepseek-r1-distill-qwen-1.5b, task grpo, gpu h100-sxm5-80gb, gpus 8
         gpt-oss-120b lora 8xh100 fp8
             catalogue gpt-oss-120b, gpu h100-sxm5-80gb, gpus 8, compute bf16 with fp8 matmuls, adapter lora, trained adapters
         llama 4 scout lora 8xh100
@@ -650,13 +650,13 @@ fn forms_that_people_use() {
         pony sdxl lora 8gb
             catalogue sdxl-unet, task diffusion, gpus 1, adapter lora, trained adapters, card_gib 8
         openhermes 2.5 mistral 7b lora 3090
-            model openhermes 2.5 mistral 7b, gpu rtx-3090-24gb, gpus 1, adapter lora, trained adapters
+            catalogue openhermes-2.5-mistral-7b, gpu rtx-3090-24gb, gpus 1, adapter lora, trained adapters
         OpenHermes-2.5-Mistral-7B lora 3090
-            model OpenHermes-2.5-Mistral-7B, gpu rtx-3090-24gb, gpus 1, adapter lora, trained adapters
+            catalogue openhermes-2.5-mistral-7b, gpu rtx-3090-24gb, gpus 1, adapter lora, trained adapters
         dolphin 2.9 llama 3 8b qlora
             model dolphin 2.9 llama 3 8b, weights nf4, adapter qlora, trained adapters
         llama 3.1 tulu 3 8b sft
-            model llama 3.1 tulu 3 8b, task sft
+            catalogue llama-3.1-tulu-3-8b, task sft
         sam 2 large finetune
             model sam 2
         llama 3.2 3b vision lora
@@ -664,13 +664,13 @@ fn forms_that_people_use() {
         qwen3 0.6b embedding contrastive
             model qwen3 0.6b embedding, task contrastive
         bge-m3 contrastive batch 32 512 tokens
-            model bge-m3, task contrastive, micro_batch 32, sequence 512
+            catalogue bge-m3, task contrastive, micro_batch 32, sequence 512
         r1 distill qwen 1.5b grpo
-            model r1 distill qwen 1.5b, task grpo
+            catalogue deepseek-r1-distill-qwen-1.5b, task grpo
         codellama 7b lora
-            model codellama 7b, adapter lora, trained adapters
+            catalogue codellama-7b, adapter lora, trained adapters
         codellama-13b-instruct qlora
-            model codellama-13b-instruct, weights nf4, adapter qlora, trained adapters
+            catalogue codellama-13b, weights nf4, adapter qlora, trained adapters
         mistral 2x3090 lora
             catalogue mistral-7b-v0.1, gpu rtx-3090-24gb, gpus 2, adapter lora, trained adapters
         llama 3 8b ds zero infinity 1x4090
@@ -758,7 +758,7 @@ fn models_of_all_kinds() {
         llama-3.3-nemotron-super-49b lora
             model llama-3.3-nemotron-super-49b, adapter lora, trained adapters
         deepseek coder 6.7b qlora 3090
-            model deepseek coder 6.7b, gpu rtx-3090-24gb, gpus 1, weights nf4, adapter qlora, trained adapters
+            catalogue deepseek-coder-6.7b, gpu rtx-3090-24gb, gpus 1, weights nf4, adapter qlora, trained adapters
         deepseek-coder-v2-lite lora a100
             catalogue deepseek-v2-lite, gpu a100-sxm4-80gb, gpus 1, adapter lora, trained adapters
         qwen1.5-moe-a2.7b full 8xa100 zero2
