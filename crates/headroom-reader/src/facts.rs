@@ -80,6 +80,8 @@ pub struct Facts {
     pub notes: Vec<String>,
     /// Why this is no training run that can be estimated.
     pub refused: Option<String>,
+    /// Whether it is refused because no program is known that reads it.
+    pub unrecognised: bool,
 }
 
 /// What a user may have to say.
@@ -149,6 +151,14 @@ impl Facts {
         Self {
             refused: Some(why.into()),
             ..Self::default()
+        }
+    }
+
+    /// What no program's reader knows; a reader of keys alone may still.
+    pub fn unrecognised(why: impl Into<String>) -> Self {
+        Self {
+            unrecognised: true,
+            ..Self::refuse(why)
         }
     }
 

@@ -234,7 +234,7 @@ fn document(file: &File, beside: &dyn Beside) -> Facts {
         return Facts::refuse("it holds no settings");
     };
     parts::read(keys)
-        .unwrap_or_else(|| Facts::refuse("no program is known that trains from such a file"))
+        .unwrap_or_else(|| Facts::unrecognised("no program is known that trains from such a file"))
 }
 
 /// The first program that reads it.
@@ -324,7 +324,7 @@ fn run(file: &File, script: &shell::Script, beside: &dyn Beside) -> Facts {
     let last = launches
         .iter()
         .find_map(|launch| (LAST.read)(&source(launch)));
-    last.unwrap_or_else(|| Facts::refuse("none of its commands trains with a known program"))
+    last.unwrap_or_else(|| Facts::unrecognised("none of its commands trains with a known program"))
 }
 
 /// No program is called `--flag`: such a line goes on from the one before it, whose `\\` was lost on the way to a document.
@@ -385,7 +385,7 @@ fn module(
         };
         Some(script(&own, &written)).filter(|facts| facts.refused.is_none())
     });
-    started.unwrap_or_else(|| Facts::refuse("it trains nothing with a known program"))
+    started.unwrap_or_else(|| Facts::unrecognised("it trains nothing with a known program"))
 }
 
 /// Files that were brought together, and those beside them.

@@ -30,10 +30,13 @@ pub(super) fn doctor(args: &Args) -> Result<Answer, Refusal> {
         return Err(Problem::new("FILE", name, expected).into());
     };
     let mut of_run = Vec::new();
+    let mut said = String::new();
     let expected = match args.option("scenario") {
         None => None,
         Some(scenario) => {
-            let prediction = Prediction::new(what::named(scenario, args)?);
+            let given = what::of(&[scenario.into()], args)?;
+            said = given.said();
+            let prediction = Prediction::new(given.scenario().clone());
             of_run = remedies(prediction.scenario());
             Some(PredictedUsage::compared(&findings, &prediction)?)
         }
@@ -44,7 +47,7 @@ pub(super) fn doctor(args: &Args) -> Result<Answer, Refusal> {
     if let Some(fields) = json.as_object_mut() {
         fields.insert("of_this_run".into(), of_run.clone().into());
     }
-    let text = shown(&diagnosis, &of_run);
+    let text = said + &shown(&diagnosis, &of_run);
     Ok(Answer::with_json(text, format!("{json}\n")))
 }
 

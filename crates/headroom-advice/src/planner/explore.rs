@@ -61,10 +61,14 @@ pub struct Exploration {
     /// Layouts of the best divisions.
     layouts: Vec<Vec<Edit>>,
     ranked: Vec<Ranked>,
+    /// Slower layouts, for when none of the best has a run that fits.
+    slower: Vec<Ranked>,
     families: Vec<Family>,
     waiting: Vec<Network>,
     /// All networks, for the room that they leave.
     pub networks: Vec<Network>,
+    /// How many of them have waited.
+    explored: usize,
     found: Queue,
     /// The fastest run so far that fits by its full estimate.
     verified: Option<Chosen>,
@@ -83,7 +87,10 @@ struct Ranked {
     layouts: Vec<Vec<Edit>>,
 }
 
-/// Layouts that are explored: those whose first run is at most so much slower than the best one's, and at most so many.
+/// The place of a layout that does not fit, times how much it is over: after all that do.
+const OVER: f64 = 1e9;
+
+/// Layouts that are explored at once: those whose first run is at most so much slower than the best one's, and at most so many.
 const SLOWER: f64 = 1.3;
 const MOST: usize = 6;
 
@@ -126,9 +133,11 @@ impl Exploration {
             divided: Vec::new(),
             layouts: Vec::new(),
             ranked: Vec::new(),
+            slower: Vec::new(),
             families: Vec::new(),
             waiting: Vec::new(),
             networks: Vec::new(),
+            explored: 0,
             found: Queue::default(),
             verified: None,
             tries: 0,
@@ -145,6 +154,8 @@ impl Exploration {
             && self.waiting.is_empty()
             && self.found.first().is_none()
             && self.verified.is_none()
+            && self.slower.is_empty()
+            && self.divided.is_empty()
     }
 
     /// The network that saves most of a sample, once all are known.
@@ -184,7 +195,8 @@ impl Exploration {
                 layouts: vec![layout],
             }));
             if self.layouts.is_empty() {
-                self.ranked = best(&mut self.ranked, MOST);
+                self.slower.append(&mut self.ranked);
+                self.ranked = best(&mut self.slower, MOST);
             }
         } else if let Some(ranked) = self.ranked.pop() {
             for layout in &ranked.layouts {
@@ -193,7 +205,9 @@ impl Exploration {
         } else if let Some(family) = self.families.pop() {
             self.bound(evaluator, &family);
             if self.families.is_empty() {
-                self.waiting = self.networks.clone();
+                self.waiting = self.networks.split_off(self.explored);
+                self.networks.extend_from_slice(&self.waiting);
+                self.explored = self.networks.len();
                 self.waiting.sort_by(|a, b| b.bound.total_cmp(&a.bound));
             }
         } else {
@@ -213,13 +227,32 @@ impl Exploration {
         let verified = self.verified.as_ref().map(|chosen| chosen.full.seconds);
         let settled = earlier(verified, found) && earlier(verified, bound);
         if settled || self.tries >= TRIES || found.is_none() && bound.is_none() {
-            self.fastest = self.verified.take();
-            self.waiting.clear();
-            self.found = Queue::default();
+            self.settle();
         } else if earlier(found, bound) {
             self.verify(evaluator);
         } else if let Some(network) = self.waiting.pop() {
             self.largest(evaluator, &network);
+        }
+    }
+
+    /// Ends the exploration of these layouts. What seemed to fit in them may not have done so: as long as slower layouts and
+    /// divisions may have a faster run than the fastest that is verified, they are explored too.
+    fn settle(&mut self) {
+        self.waiting.clear();
+        self.found = Queue::default();
+        let verified = self.verified.as_ref();
+        let limit = verified.map_or(OVER, |fastest| fastest.full.seconds);
+        let promising = |row: &Ranked| row.place < limit;
+        self.slower.retain(promising);
+        self.divided.retain(promising);
+        self.tries = 0;
+        self.ranked = best(&mut self.slower, MOST);
+        if self.ranked.is_empty() {
+            let next = best(&mut self.divided, MOST);
+            self.layouts = next.into_iter().flat_map(|it| it.layouts).collect();
+        }
+        if self.ranked.is_empty() && self.layouts.is_empty() {
+            self.fastest = self.verified.take();
         }
     }
 
@@ -292,7 +325,7 @@ impl Exploration {
             };
             if !quick.may_fit() {
                 let over = quick.peak.get() as f64 / quick.room.get().max(1) as f64;
-                return place.or(Some(1e9 * over));
+                return place.or(Some(OVER * over));
             }
             place = Some(place.map_or(quick.seconds, |best| best.min(quick.seconds)));
         }
@@ -461,16 +494,15 @@ impl Exploration {
     }
 }
 
-/// The best of these, at most so many, the best last.
+/// Takes the best of these, at most so many, the best last.
 fn best(all: &mut Vec<Ranked>, most: usize) -> Vec<Ranked> {
-    let mut all = std::mem::take(all);
     all.sort_by(|a, b| a.place.total_cmp(&b.place));
     let first = all.first().map_or(0.0, |first| first.place);
     let near = all.iter().filter(|row| row.place <= first * SLOWER);
-    let near = near.count().clamp(1, most);
-    all.truncate(near);
-    all.reverse();
-    all
+    let near = near.count().clamp(1, most).min(all.len());
+    let mut taken: Vec<Ranked> = all.drain(..near).collect();
+    taken.reverse();
+    taken
 }
 
 /// The prefix with each change that costs neither memory nor time there.

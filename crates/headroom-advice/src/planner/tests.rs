@@ -92,6 +92,19 @@ fn several_gpus_shard_before_they_do_anything_else() {
     check(run, PlanId::Fewest, &["fsdp2", "micro-batch"]);
 }
 
+/// Weights that stay gathered seem to fit, and do not: the allocator holds more. Slower layouts are tried then.
+#[test]
+fn slower_layouts_are_tried_if_the_best_do_not_fit() {
+    let run = "model=llama-2-7b gpu=rtx-4090-24gb gpus=4 mb=1 seq=2048 precision=bf16";
+    let locks = Locks {
+        kept: settings::find("parallel.tp").into_iter().collect(),
+        ..Locks::default()
+    };
+    let plans = plan(&scenario(run), locks).unwrap();
+    let fastest = plans.find(PlanId::Fastest).unwrap();
+    assert!(fastest.full.scenario.parallel.reshard);
+}
+
 #[test]
 fn what_is_kept_is_kept() {
     let run = scenario("model=llama-3.2-1b dims=layers=4 seq=1024 gpu=rtx-4090 mb=16 mem=12000");

@@ -1,14 +1,14 @@
 //! Limits on the work of an answer, counted instead of timed, so that every machine gives the same answer. They are set for
-//! about a quarter of a second and 64 MiB per answer.
+//! about three quarters of a second and 64 MiB per answer, which a hybrid model's 32,768 tokens need.
 
 use super::Expansion;
 use crate::tape::Trace;
 
 /// The most requests to the allocator in one replay, with layers unfolded.
-pub(crate) const MOST_REQUESTS: usize = 1_200_000;
+pub(crate) const MOST_REQUESTS: usize = 6_000_000;
 
 /// The most work of a run and of the search for the smallest GPU on which it completes.
-pub(crate) const MOST_OF_ANSWER: usize = 4_500_000;
+pub(crate) const MOST_OF_ANSWER: usize = 12_000_000;
 
 /// The most work of all pipeline stages together.
 pub(crate) const MOST_OF_STAGES: usize = 1_000_000;
@@ -94,9 +94,9 @@ mod tests {
         let Some([made, asked, bytes]) = counted(scenario) else {
             return false;
         };
-        // At half a microsecond and at 50 nanoseconds each this is a quarter of a second.
+        // At half a microsecond and at 50 nanoseconds each this is less than a second.
         let work = made * 8 + asked;
-        assert!(work < 5_000_000, "{made} made, {asked} asked: {link}");
+        assert!(work < 15_000_000, "{made} made, {asked} asked: {link}");
         // Beside it are the tensors that are alive and the allocator's blocks.
         assert!(bytes < 32 << 20, "{bytes} bytes: {link}");
         true

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 /// The most tensors that one run may create, as recorded: a folded row counts once. The largest models of the catalogue
 /// create a tenth of it, and a tape takes some 300 bytes and less than a microsecond for each.
-pub(in crate::tape) const MOST_TENSORS: u32 = 400_000;
+pub(in crate::tape) const MOST_TENSORS: u32 = 600_000;
 
 /// How much of its budget a run has spent.
 #[derive(Debug, Default)]

@@ -177,7 +177,9 @@ fn others(files: &[File], beside: &dyn Beside, run: Option<&Scenario>) -> Brough
     exact.sort_by_key(|exact| exact.part);
     let exact = exact.into_iter().next();
     let mut brought = match exact {
-        Some(exact) if facts.refused.is_some() => of_import(exact, run.is_some()),
+        Some(exact) if facts.unrecognised => of_import(exact, run.is_some()),
+        // Its own reader knows it, and knows that it trains nothing.
+        Some(_) if facts.refused.is_some() => of_facts(facts, Draft::default(), false),
         Some(exact) if exact.part && run.is_some() && facts.model.value().is_none() => {
             of_import(exact, true)
         }

@@ -186,7 +186,8 @@ fn updates(reader: &mut KeyReader, of_actor: &impl Fn(&str) -> String) {
         // The default of ppo_max_token_len_per_gpu (actor/actor.yaml).
         reader.set("data.sequence", "16384");
         reader.copy(&of_actor("ppo_max_token_len_per_gpu"), "data.sequence");
-        reader.set("data.packing", "on");
+        // Samples fill a row without padding between them.
+        reader.set("data.padding_mask", "off");
     } else {
         reader.set(
             "data.sequence",

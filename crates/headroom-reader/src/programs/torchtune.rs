@@ -23,8 +23,15 @@ pub const PROGRAM: Program = Program {
 fn read(source: &Source) -> Option<Facts> {
     match &source.form {
         Form::Document(keys) => {
-            let own = keys.has("model._component_") && keys.has("batch_size");
+            let model = keys.text("model._component_");
+            let ours = model.value().is_some_and(|it| it.starts_with("torchtune."));
             let trains = keys.has("optimizer._component_") || keys.has("loss._component_");
+            if ours && !trains {
+                return Some(Facts::refuse(
+                    "it evaluates, generates or quantizes: it has neither an optimizer nor a loss",
+                ));
+            }
+            let own = keys.has("model._component_") && keys.has("batch_size");
             (own && trains).then(|| {
                 // Shipped files are named by their recipe: `8B_lora_single_device.yaml`.
                 let one = source.name.contains("single_device")
@@ -291,6 +298,17 @@ fn method(keys: &Keys, builder: &str, facts: &mut Facts) {
 #[cfg(test)]
 mod tests {
     use crate::programs::testing::check;
+
+    #[test]
+    fn what_evaluates_or_generates_trains_nothing() {
+        let run = "
+model: {_component_: torchtune.models.llama2.llama2_7b}
+dtype: bf16
+batch_size: 8
+max_new_tokens: 300
+";
+        check("generation.yaml", run, &[("outcome", "refuse")]);
+    }
 
     #[test]
     fn recipes_decide_gpus_and_builders_the_model() {
