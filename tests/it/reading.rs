@@ -69,6 +69,19 @@ fn trls_commands_have_trls_defaults() {
 }
 
 #[test]
+fn what_is_no_reason_for_no_answer_is_left_out_and_said() {
+    // Compiled graphs of this network are not modelled; a reward model has no choice of a head.
+    let gemma = "base_model: google/gemma-3-4b-it\nadapter: lora\nlora_r: 8\nlora_target_linear: true\nsequence_len: 2048\n\
+         micro_batch_size: 1\ngradient_accumulation_steps: 2\noptimizer: adamw_torch\nbf16: true\ntorch_compile: true\n\
+         datasets: [{path: d}]\nlearning_rate: 1e-4\nnum_epochs: 1\n";
+    check("a.yaml", gemma, &[("compile", "nothing")]);
+    let reward = "base_model: Qwen/Qwen2.5-0.5B\nreward_model: true\nchat_template: tokenizer_default\nsequence_len: 1024\n\
+         micro_batch_size: 2\ngradient_accumulation_steps: 1\noptimizer: adamw_torch\nbf16: true\n\
+         datasets: [{path: d}]\nlearning_rate: 1e-5\nnum_epochs: 1\n";
+    check("a.yaml", reward, &[("task", "reward")]);
+}
+
+#[test]
 fn a_trainer_trains_on_the_models_own_loss() {
     check(
         "a.sh",

@@ -10,7 +10,7 @@ use headroom_reader::keys::Keys;
 use headroom_reader::reading::{self, Launched};
 use headroom_reader::words::Wanted;
 use headroom_reader::{asks, names, sentence};
-use headroom_scenario::resolve::Origin;
+use headroom_scenario::resolve::{Origin, resolve};
 use headroom_scenario::settings::{self, SettingId, Value};
 use headroom_scenario::{Draft, Problem, Scenario, presets, share};
 use headroom_scripts::{Beside, File};
@@ -196,7 +196,27 @@ fn others(files: &[File], beside: &dyn Beside, run: Option<&Scenario>) -> Brough
     for launched in &launches {
         settings_of(&launched.environment, &mut brought.draft);
     }
+    leave_compilation(&mut brought);
     brought
+}
+
+/// Where compiled graphs are not modelled the same run without them is, and that is said: it is no reason for no answer.
+fn leave_compilation(brought: &mut Brought) {
+    let Some(setting) = settings::find("training.compile") else {
+        return;
+    };
+    let Some((_, origin)) = brought.draft.get(setting).cloned() else {
+        return;
+    };
+    let problems = resolve(&brought.draft).scenario.check();
+    if problems
+        .iter()
+        .any(|problem| problem.field() == setting.path)
+    {
+        brought.draft.read(setting, "nothing", origin);
+        let line = "torch.compile of this run: the estimate is of the run without it";
+        brought.not_modelled.push(line.into());
+    }
 }
 
 /// The allocator's settings among variables.

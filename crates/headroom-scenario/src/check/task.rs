@@ -3,7 +3,7 @@
 use super::{Case, Problems};
 use crate::{
     AdapterMethod, Checkpointing, LmHead, LossKernel, Objective, Parallelism, Quantization,
-    Reference, Sampler,
+    Reference, Sampler, Trainer,
 };
 use headroom_catalog::{self as catalog, ModelCategory};
 
@@ -120,7 +120,12 @@ fn trained(case: &Case, problems: &mut Problems) {
     if labels && task.objective.trains() && task.labelled <= 0.0 {
         problems.refuse("task.labelled", "more than 0: a loss over no tokens is NaN");
     }
-    if task.objective == Objective::Kto && case.scenario.data.micro_batch < 2 {
+    // LLaMA-Factory and Megatron have KTO trainers of their own, which take one.
+    let own = matches!(
+        case.scenario.stack.trainer,
+        Trainer::LlamaFactory | Trainer::Megatron
+    );
+    if task.objective == Objective::Kto && case.scenario.data.micro_batch < 2 && !own {
         problems.refuse(
             "data.micro_batch",
             "2 or more: KTO takes its answers that do not match from the same micro-batch",

@@ -3,7 +3,7 @@
 use super::super::take::KeyReader;
 use headroom_base::document::Document;
 use headroom_catalog::{ModelCategory, ModelEntry};
-use headroom_scenario::{Case, LossKernel, Trainer};
+use headroom_scenario::{Case, LossKernel, Trainer, settings};
 
 /// The task of a language model: LLaMA-Factory's `stage`, Axolotl's `rl`, ms-swift's
 /// `rlhf_type`; TRL's files name a command's own keys alone.
@@ -113,7 +113,12 @@ fn trained_for(reader: &mut KeyReader, key: &str, found: &str, head: &str) {
     let loss = reader.imported.scenario.training.loss;
     reader.set("task.objective", found);
     let by_liger = loss == LossKernel::LigerLinear && head != "log-softmax";
-    reader.set("task.head", if by_liger { "liger" } else { head });
+    // Some losses have no choice of a head.
+    let has_head = settings::find("task.head")
+        .is_some_and(|setting| setting.applies(&reader.imported.scenario));
+    if has_head {
+        reader.set("task.head", if by_liger { "liger" } else { head });
+    }
     // The task brings its own.
     reader.set("training.loss", "library");
     if found == "grpo" || found == "rloo" {
