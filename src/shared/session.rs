@@ -305,7 +305,8 @@ impl Session {
         self.link_notes.set(notes);
         // Whoever opens a link has changed nothing yet.
         self.preset.set(Arc::new(scenario));
-        self.kept.set(share::read_other(fragment));
+        self.kept
+            .set(share::read_other(fragment).map(|other| other.scenario));
         self.replace_draft(draft);
     }
 }

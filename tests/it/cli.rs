@@ -38,20 +38,27 @@ fn refuses(arguments: &str, stderr: &str) {
 fn bad_input_ends_with_2_and_names_the_field_the_value_and_what_was_expected() {
     check("", 2, "", "Does this training run fit");
     for words in ["estimat", "help estimat", "estimat --help"] {
-        refuses(
-            words,
-            "command is `estimat`; expected a command; did you mean estimate?\n",
-        );
+        refuses(words, "unknown command `estimat`; did you mean estimate?\n");
     }
-    refuses("estimate", "headroom estimate is ``; expected WHAT…\n");
-    refuses("truth one two", "headroom truth is `two`; expected FILE\n");
+    refuses(
+        "--verison",
+        "unknown option `--verison`; did you mean --version?\n",
+    );
+    refuses(
+        "estimate",
+        "estimate needs WHAT, the run: a preset, a model's name,",
+    );
+    refuses(
+        "truth one two",
+        "`two` is one word too many: `headroom truth FILE`; `headroom help truth` explains it\n",
+    );
     refuses(
         "estimate gpt2-small --set",
-        "option is `--set`; expected path=value after it\n",
+        "--set needs a value: --set path=value\n",
     );
     refuses(
         "estimate gpt2-small --batchsize 4",
-        "option is `--batchsize`; expected a known option; did you mean --batch-size?\n",
+        "unknown option `--batchsize`; did you mean --batch-size?\n",
     );
     refuses(
         "estimate gpt2-small --gpu 49090",
@@ -59,15 +66,15 @@ fn bad_input_ends_with_2_and_names_the_field_the_value_and_what_was_expected() {
     );
     refuses(
         "estimate gpt2-smal",
-        "WHAT is `gpt2-smal`; expected a preset, a model, a file or -; did you mean gpt2-small?\n",
+        "no preset, model or file has the name `gpt2-smal`; did you mean gpt2-small?\n",
     );
     refuses(
         "estimate --model nope",
-        "WHAT is `nope`; expected a preset, a model, a file or -; `headroom presets` and `headroom catalog models` list them\n",
+        "no preset, model or file has the name `nope`; `headroom presets` and `headroom catalog models` list them\n",
     );
     refuses(
         "estimate gpt2-small --sett mb=1",
-        "option is `--sett`; expected a known option; did you mean --set?\n",
+        "unknown option `--sett`; did you mean --set?\n",
     );
     refuses(
         "estimate gpt2-small --set mb=0 --set data.seq=9 --set x",
@@ -80,8 +87,34 @@ fn bad_input_ends_with_2_and_names_the_field_the_value_and_what_was_expected() {
         "--target is `fax`; expected one of plain, hf, trl, accelerate, deepspeed,",
     );
     refuses(
+        "export gpt2-small --target trll",
+        "--target is `trll`; expected one of plain, hf, trl,",
+    );
+    refuses("export gpt2-small", "--target is needed: one of plain, hf,");
+    refuses(
         "truth no-such-file",
-        "FILE is `no-such-file`; expected a readable file (",
+        "cannot read `no-such-file`: no such file\n",
+    );
+    refuses(
+        "estimate nowhere.yaml",
+        "no preset, model or file has the name `nowhere.yaml`;",
+    );
+    refuses(
+        "estimate full fine-tune of a 7B",
+        "model? `7B` is a size of many models, such as qwen",
+    );
+    refuses(
+        "open gpt2",
+        "LINK is `gpt2`; expected a link, as `headroom link`",
+    );
+    refuses(
+        "doctor",
+        "nothing to diagnose: pipe the failed run's log into it",
+    );
+    refuses(
+        "estimate gpt2-small --precision bf61",
+        "training.precision is `bf61`; expected one of fp32, amp-bf16, amp-fp16, bf16, fp16, amp-bf16-on-bf16, \
+         amp-fp16-on-fp16, fp64; did you mean bf16?\n",
     );
     refuses(
         "truth Cargo.toml --metric x",
@@ -182,7 +215,7 @@ fn what_is_wrong_is_json_too() {
         "estimate gpt2-small --nothing --json",
         2,
         "{\n  \"errors\": [",
-        "headroom: option is `--nothing`",
+        "headroom: unknown option `--nothing`",
     );
 }
 
@@ -217,7 +250,7 @@ fn completions_know_commands_and_common_settings() {
     }
     refuses(
         "completions csh",
-        "SHELL is `csh`; expected bash, zsh, fish or powershell\n",
+        "SHELL is `csh`; expected one of bash, zsh, fish, powershell",
     );
     // In a shell: a word, an option of the command.
     let script = "source <(\"$0\" completions bash); COMP_WORDS=(headroom \"$1\" \"$2\"); COMP_CWORD=$3; \
@@ -371,7 +404,7 @@ fn a_probe_log_becomes_a_record_that_is_scored() {
     );
     refuses(
         &format!("probe --record {}", log.display()),
-        "option is `--scenario`; expected WHAT after it",
+        "--scenario is needed: the run that was measured",
     );
     std::fs::remove_dir_all(&folder).unwrap();
 }

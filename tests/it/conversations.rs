@@ -56,11 +56,14 @@ fn people_leave_with_a_run_that_fits_and_starts() {
     );
     check(
         "DPO of Mistral 7B on 2 A100 80GB",
-        &["fsdp2", "precomputed-reference"],
+        &["precomputed-reference"],
     );
     check("flux lora on a 24 GB card", &["block-swap"]);
     check("wan 2.1 14b lora on 4090 480p", &["block-swap"]);
-    check("llama 3.1 8b full on 4x A100 40GB, 8k context", &["fsdp2"]);
+    check(
+        "llama 3.1 8b full on 4x A100 40GB, 8k context",
+        &["offload-parameters"],
+    );
     check("Qwen3-30B-A3B full fine tune on 8 H200", &["fsdp2", "ep-8"]);
     check("qwen2.5-vl 7b full finetune rtx 4090", &["qlora"]);
     check(
@@ -85,7 +88,7 @@ fn people_leave_with_a_run_that_fits_and_starts() {
         "my sdxl dreambooth lora runs out of memory on a 3060 12gb",
         &[],
     );
-    check("gemma 2 9b full on 2 a100 80gb", &["fsdp2"]);
+    check("gemma 2 9b full on 2 a100 80gb", &["adamw-8bit-ao"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::settings::{self, SettingId};
+use super::settings::{self, SettingId, ValueType};
 use headroom_catalog as catalog;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +85,16 @@ impl NameKind {
         }
     }
 
+    /// What an unknown one is called, where the sentence needs no field: commands and options are no fields of anything.
+    const fn unknown(self) -> Option<&'static str> {
+        match self {
+            Self::Command => Some("unknown command"),
+            Self::Option => Some("unknown option"),
+            Self::Run => Some("no preset, model or file has the name"),
+            _ => None,
+        }
+    }
+
     /// Where the names are listed.
     const fn listed(self) -> &'static str {
         match self {
@@ -155,6 +165,26 @@ impl Problem {
         }
     }
 
+    /// A value that is none of a few words, where one of them is near.
+    pub fn unknown_choice(field: impl Into<String>, given: &str, choices: &[&str]) -> Self {
+        let near = nearest(given, choices.iter().copied());
+        let near = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
+        Self::new(field, given, format!("one of {}{near}", choices.join(", ")))
+    }
+
+    /// The choice of a setting that a misspelt one most likely means.
+    fn near_choice(&self) -> Option<&'static str> {
+        match self {
+            Self::NotAccepted { id, given } => match id.value_type {
+                ValueType::Choice(choices) => {
+                    nearest(given, choices.iter().map(|choice| choice.id))
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// The field's path, such as `data.micro_batch`, or the argument of a command.
     pub fn field(&self) -> &str {
         match self {
@@ -200,7 +230,20 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (field, given, expected) = (self.field(), self.given(), self.expected());
-        write!(f, "{field} is `{given}`; expected {expected}")
+        if let Self::UnknownName { kind, near, .. } = self
+            && let Some(unknown) = kind.unknown()
+        {
+            return match one_of(near) {
+                Some(near) => write!(f, "{unknown} `{given}`; did you mean {near}?"),
+                None => write!(f, "{unknown} `{given}`; {}", kind.listed()),
+            };
+        }
+        if given.is_empty() && field.starts_with("--") {
+            return write!(f, "{field} is needed: {expected}");
+        }
+        write!(f, "{field} is `{given}`; expected {expected}")?;
+        let near = self.near_choice();
+        near.map_or(Ok(()), |near| write!(f, "; did you mean {near}?"))
     }
 }
 
@@ -238,16 +281,22 @@ pub fn one_of<S: AsRef<str> + std::borrow::Borrow<str>>(names: &[S]) -> Option<S
     })
 }
 
-/// The number of single-character edits between two words (Levenshtein).
+/// The number of single-character edits between two words; two neighbours that changed places are one (optimal string
+/// alignment).
 fn edits(word: &[char], other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut above: Vec<usize> = Vec::new();
     let mut row: Vec<usize> = (0..=word.len()).collect();
-    for (above, letter) in other.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = above + 1;
+    for (at_other, letter) in other.iter().enumerate() {
+        let two_above = std::mem::replace(&mut above, row);
+        row = vec![at_other + 1];
         for (at, mine) in word.iter().enumerate() {
-            let kept = diagonal + usize::from(*mine != letter);
-            diagonal = row[at + 1];
-            row[at + 1] = kept.min(diagonal + 1).min(row[at] + 1);
+            let kept = above[at] + usize::from(mine != letter);
+            let mut fewest = kept.min(above[at + 1] + 1).min(row[at] + 1);
+            if at > 0 && at_other > 0 && word[at - 1] == *letter && *mine == other[at_other - 1] {
+                fewest = fewest.min(two_above[at - 1] + 1);
+            }
+            row.push(fewest);
         }
     }
     row[word.len()]
@@ -265,6 +314,8 @@ mod tests {
         };
         check("data.microbatch", Some("data.micro_batch"));
         check("data.seqeunce", Some("data.sequence"));
+        // Letters that changed places, in a short name, are one slip.
+        check("training.eam", Some("training.ema"));
         check("colour", None);
         check("", None);
     }

@@ -75,6 +75,21 @@ impl From<Unsupported> for Refusal {
     }
 }
 
+/// A file that cannot be read, and why in a few words.
+pub(super) fn unreadable(name: &str, error: &std::io::Error) -> Refusal {
+    use std::io::ErrorKind;
+    let why = match error.kind() {
+        ErrorKind::NotFound => "no such file".into(),
+        ErrorKind::PermissionDenied => "permission denied".into(),
+        ErrorKind::IsADirectory => "it is a folder".into(),
+        ErrorKind::InvalidData => "it is not text in UTF-8".into(),
+        _ => error.to_string(),
+    };
+    // The name as problems have it: short and printable.
+    let name = Problem::new("FILE", name, "");
+    Refusal(vec![format!("cannot read `{}`: {why}", name.given())])
+}
+
 /// A band in JSON; bytes are integers.
 pub(super) fn band(band: Band) -> Document {
     Document::new()

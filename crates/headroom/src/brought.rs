@@ -53,7 +53,7 @@ fn files(words: &[String]) -> Result<Option<(Vec<File>, Folder)>, Refusal> {
         return match words {
             [word] if has_kind(Path::new(word)) && !word.contains(' ') => {
                 let error = std::io::Error::from(std::io::ErrorKind::NotFound);
-                Err(what::missing(word, &error).into())
+                Err(what::missing(word, &error))
             }
             _ => Ok(None),
         };
@@ -63,7 +63,7 @@ fn files(words: &[String]) -> Result<Option<(Vec<File>, Folder)>, Refusal> {
         |word: &&String| !is_file(word) && has_kind(Path::new(word)) && !word.contains(' ');
     if let Some(word) = words.iter().find(absent) {
         let error = std::io::Error::from(std::io::ErrorKind::NotFound);
-        return Err(what::missing(word, &error).into());
+        return Err(what::missing(word, &error));
     }
     let mut files = Vec::new();
     for path in &paths {

@@ -15,8 +15,8 @@ const LEAK: Bytes = Bytes::mib(1);
 
 pub(super) fn calibrate(args: &Args) -> Result<Answer, Refusal> {
     let Some(scenario) = args.option("scenario") else {
-        let expected = "WHAT after it: the scenario of the measured run";
-        return Err(Problem::new("option", "--scenario", expected).into());
+        let expected = "the run that was measured, as a file, a link or a preset";
+        return Err(Problem::new("--scenario", "", expected).into());
     };
     let prediction = Prediction::new(what::named(scenario, args)?);
     let predicted = prediction.estimate()?.allocated.expected;

@@ -31,8 +31,7 @@ pub(super) fn export(args: &Args) -> Result<Answer, Refusal> {
     let starter = match args.option("starter") {
         None => Starter::Shell,
         Some(id) => Starter::from_id(id).ok_or_else(|| {
-            let ids = Starter::ALL.map(Starter::id);
-            Problem::new("--starter", id, format!("one of {}", ids.join(", ")))
+            Problem::unknown_choice("--starter", id, &Starter::ALL.map(Starter::id))
         })?,
     };
     let files = starter.wrap(target, prediction.scenario(), files)?;
@@ -61,9 +60,9 @@ fn too_large(estimate: &Estimate) -> Option<String> {
 /// The target with this name.
 pub(super) fn find_target(asked: &str) -> Result<&'static Target, Refusal> {
     export::target(asked).ok_or_else(|| {
-        let ids: Vec<&str> = export::targets().iter().map(|target| target.id).collect();
-        let expected = format!("one of {}, or all", ids.join(", "));
-        Problem::new("--target", asked, expected).into()
+        let ids = export::targets().iter().map(|target| target.id);
+        let ids: Vec<&str> = ids.chain(["all"]).collect();
+        Problem::unknown_choice("--target", asked, &ids).into()
     })
 }
 
@@ -208,9 +207,13 @@ pub(super) fn link(args: &Args) -> Result<Answer, Refusal> {
     Ok(Answer::new(format!("{link}\n"), &document))
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "commands share one signature")]
 pub(super) fn open(args: &Args) -> Result<Answer, Refusal> {
-    let opened = share::read(args.positional(0));
+    let link = args.positional(0);
+    if !link.contains(['#', '=']) {
+        let expected = "a link, as `headroom link` and the page's address have it: #v=1&…";
+        return Err(Problem::new("LINK", link, expected).into());
+    }
+    let opened = share::read(link);
     let mut notes: Vec<String> = opened.problems.iter().map(ToString::to_string).collect();
     if let Some(data) = opened.other_data {
         let this = share::DATA_VERSION;

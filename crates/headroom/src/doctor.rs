@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use super::answer::{Answer, Refusal};
+use super::answer::{Answer, Refusal, unreadable};
 use super::args::Args;
 use super::what;
 use headroom_advice::doctor::{Diagnosis, Findings, PredictedUsage, diagnose};
@@ -24,6 +24,10 @@ pub(super) fn doctor(args: &Args) -> Result<Answer, Refusal> {
     } else {
         text(name)?
     };
+    if text.trim().is_empty() {
+        let nothing = "nothing to diagnose: pipe the failed run's log into it, or name the file";
+        return Err(Refusal(vec![nothing.into()]));
+    }
     let Some(findings) = Findings::parse(&text) else {
         let expected =
             "an out-of-memory error, nvidia-smi's table, a memory summary or a probe log";
@@ -91,7 +95,7 @@ pub(super) fn bytes(name: &str) -> Result<Vec<u8>, Refusal> {
         "-" => read(&mut std::io::stdin().lock()),
         _ => std::fs::File::open(name).and_then(|mut file| read(&mut file)),
     };
-    read.map_err(|error| Problem::new("FILE", name, format!("a readable file ({error})")))?;
+    read.map_err(|error| unreadable(name, &error))?;
     if bytes.len() as u64 > LARGEST {
         let expected = format!("a file of at most {} GiB", LARGEST >> 30);
         return Err(Problem::new("FILE", name, expected).into());

@@ -43,8 +43,8 @@ pub(super) fn catalog(args: &Args) -> Result<Answer, Refusal> {
         "methods" => Ok(answer("methods", methods())),
         "check" => Ok(check()),
         other => {
-            let expected = "gpus, models, stacks, methods or check";
-            Err(Problem::new("catalog", other, expected).into())
+            let all = ["gpus", "models", "stacks", "methods", "check"];
+            Err(Problem::unknown_choice("catalog", other, &all).into())
         }
     }
 }

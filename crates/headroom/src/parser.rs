@@ -30,7 +30,7 @@ pub(super) fn parse(given: &[String]) -> Result<Parsed, Refusal> {
                 ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
                     Ok(Parsed::Print(error.render()))
                 }
-                _ => Err(problem(&error, named).into()),
+                _ => Err(problem(&error, named)),
             };
         }
     };
@@ -117,10 +117,9 @@ fn positional(command: &Command, word: &'static str, detailed: bool) -> Arg {
     let arg = Arg::new(word)
         .value_name(word.trim_end_matches('…').trim_matches(['[', ']']))
         .value_hint(ValueHint::AnyPath);
-    let arg = match word {
-        "WHAT…" => arg.help("the run: a preset, a model's name, files, a link, a sentence in quotes, or - for standard input"),
-        "FILE…" => arg.help("files of one run, a folder of them, a command or a sentence in quotes, or - for standard input"),
-        _ => arg,
+    let arg = match meaning(word) {
+        Some(meaning) => arg.help(meaning),
+        None => arg,
     };
     let arg = if repeats {
         arg.num_args(1..).action(ArgAction::Append)
@@ -183,44 +182,84 @@ fn args(command: &'static Command, matches: &ArgMatches) -> Args {
     }
 }
 
-/// What is wrong, in the words of every other problem.
-fn problem(error: &clap::Error, command: Option<&Command>) -> Problem {
+/// What is wrong, and what to type instead.
+fn problem(error: &clap::Error, command: Option<&Command>) -> Refusal {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.as_str(),
         Some(ContextValue::Strings(texts)) => texts.first().map_or("", String::as_str),
         _ => "",
     };
     let given = text(ContextKind::InvalidArg);
-    let takes = |command: &Command| match command.words {
-        [] => "no words".to_string(),
-        words => words.join(" "),
-    };
-    match (error.kind(), command) {
-        (ErrorKind::InvalidSubcommand, _) => unknown_command(text(ContextKind::InvalidSubcommand)),
-        (ErrorKind::MissingSubcommand, _) => unknown_command(""),
-        (ErrorKind::UnknownArgument, Some(command)) if !given.starts_with('-') => {
-            Problem::new(format!("headroom {}", command.name), given, takes(command))
+    let line = match (error.kind(), command) {
+        (ErrorKind::InvalidSubcommand, _) => {
+            return unknown_command(text(ContextKind::InvalidSubcommand)).into();
         }
-        (ErrorKind::UnknownArgument, _) => unknown_option(given, command),
+        (ErrorKind::MissingSubcommand, _) => {
+            "a command is needed; `headroom help` lists them".into()
+        }
+        (ErrorKind::UnknownArgument, Some(command)) if !given.starts_with('-') => {
+            let said = Problem::new("", given, "");
+            format!(
+                "`{}` is one word too many: {}",
+                said.given(),
+                usage(command)
+            )
+        }
+        (ErrorKind::UnknownArgument, _) => return unknown_option(given, command).into(),
         (ErrorKind::MissingRequiredArgument, Some(command)) => {
-            Problem::new(format!("headroom {}", command.name), "", takes(command))
+            let word = command.words.first().copied().unwrap_or_default();
+            let meant = meaning(word).map_or_else(String::new, |meaning| format!(", {meaning}"));
+            let word = word.trim_end_matches('…');
+            format!("{} needs {word}{meant}: {}", command.name, usage(command))
         }
         // `--set <path=value>` without a value.
         (ErrorKind::InvalidValue, _) => {
-            let (flag, value) = given.split_once(' ').unwrap_or((given, "a value"));
-            let value = value.trim_matches(['<', '>']);
-            Problem::new("option", flag, format!("{value} after it"))
+            let (flag, value) = given.split_once(' ').unwrap_or((given, "<VALUE>"));
+            format!(
+                "{flag} needs a value: {flag} {}",
+                value.trim_matches(['<', '>'])
+            )
         }
         _ => {
             let text = error.render().to_string();
             let line = text.lines().next().unwrap_or_default();
-            Problem::new(
-                "arguments",
-                line.trim_start_matches("error: "),
-                "what `headroom help` shows",
-            )
+            let line = line.trim_start_matches("error: ");
+            format!("{line}; `headroom help` shows what there is")
         }
-    }
+    };
+    Refusal(vec![line])
+}
+
+/// How a command is called, in a line.
+fn usage(command: &Command) -> String {
+    let words = [&["headroom", command.name], command.words].concat();
+    format!(
+        "`{}`; `headroom help {}` explains it",
+        words.join(" "),
+        command.name
+    )
+}
+
+/// What is meant by a positional argument's name.
+fn meaning(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "WHAT…" => {
+            "the run: a preset, a model's name, files, a link, a sentence in quotes, or - for standard input"
+        }
+        "FILE…" => {
+            "files of one run, a folder of them, a command or a sentence in quotes, or - for standard input"
+        }
+        "LINK" => "as `headroom link` and the page's address have it",
+        "[FILE]" => {
+            "the failed run's log, or its error message in quotes; standard input without it"
+        }
+        "EVENTS.jsonl[.gz]" => "a recorded event stream",
+        "PRESET" => "a preset with a guide",
+        "SHELL" => "bash, zsh, fish or powershell",
+        "[COMMAND]" => "the command to explain; all of them without it",
+        "[gpus|models|stacks|methods|check]" => "one list, or whether every entry is whole",
+        _ => return None,
+    })
 }
 
 fn unknown_option(given: &str, command: Option<&Command>) -> Problem {
@@ -235,7 +274,8 @@ fn unknown_option(given: &str, command: Option<&Command>) -> Problem {
             .map(|name| format!("--{name}"))
             .collect::<Vec<_>>()
     });
-    let all: Vec<String> = names.chain(["--help".into()]).collect();
+    let always = ["--help", "--version"].map(String::from);
+    let all: Vec<String> = names.chain(always).collect();
     let all = all.iter().map(String::as_str);
     Problem::unknown_name(NameKind::Option, "option", given, all)
 }

@@ -21,8 +21,8 @@ pub(super) fn probe(args: &Args) -> Result<Answer, Refusal> {
 /// The run's link and its log's peaks: nothing else of the log, which can name files and people.
 fn record(args: &Args, log: &str) -> Result<Answer, Refusal> {
     let Some(run) = args.option("scenario") else {
-        let expected = "WHAT after it: the run that was measured";
-        return Err(Problem::new("option", "--scenario", expected).into());
+        let expected = "the run that was measured, as a file, a link or a preset";
+        return Err(Problem::new("--scenario", "", expected).into());
     };
     let scenario = what::named(run, args)?;
     let bytes = doctor::bytes(log)?;

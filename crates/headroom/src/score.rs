@@ -3,15 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-use super::answer::{Answer, Refusal};
+use super::answer::{Answer, Refusal, unreadable};
 use super::args::Args;
 use headroom_scenario::Problem;
 use headroom_truth::{self as truth, Metric, Report};
 
 pub(super) fn truth(args: &Args) -> Result<Answer, Refusal> {
     let file = args.positional(0);
-    let records = fs::read_to_string(file)
-        .map_err(|error| Problem::new("FILE", file, format!("a readable file ({error})")))?;
+    let records = fs::read_to_string(file).map_err(|error| unreadable(file, &error))?;
     if truth::are_posts(&records) {
         return answer(&truth::posts(&records));
     }
@@ -56,8 +55,7 @@ pub(super) fn truth(args: &Args) -> Result<Answer, Refusal> {
 /// Scores diagnoses of recorded failures; their runs are in another file, by default in the same folder.
 fn diagnosed(file: &str, records: &str, args: &Args) -> Result<Answer, Refusal> {
     let runs = match args.option("runs") {
-        Some(given) => fs::read_to_string(given)
-            .map_err(|error| Problem::new("--runs", given, format!("a readable file ({error})")))?,
+        Some(given) => fs::read_to_string(given).map_err(|error| unreadable(given, &error))?,
         None => {
             let beside = Path::new(file);
             let stem = beside.file_stem().unwrap_or_default().to_string_lossy();

@@ -27,7 +27,10 @@ pub(super) fn completions(args: &Args) -> Result<Answer, Refusal> {
         "zsh" => Shell::Zsh,
         "fish" => Shell::Fish,
         "powershell" => Shell::PowerShell,
-        _ => return Err(Problem::new("SHELL", name, "bash, zsh, fish or powershell").into()),
+        _ => {
+            let all = ["bash", "zsh", "fish", "powershell"];
+            return Err(Problem::unknown_choice("SHELL", name, &all).into());
+        }
     };
     let mut script = Vec::new();
     clap_complete::generate(

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use super::answer::Refusal;
+use super::answer::{Refusal, unreadable};
 use super::args::Args;
 use super::{brought, flags, terminal};
 use headroom_base::document::{Document, json, toml, yaml};
@@ -85,7 +85,9 @@ pub(super) fn of(words: &[String], args: &Args) -> Result<Given, Refusal> {
         ..
     } = brought::load(words)?;
     if let Some(why) = refused {
-        return Err(Problem::new("WHAT", words.join(" "), format!("a training run: {why}")).into());
+        let said = Problem::new("WHAT", words.join(" "), "");
+        let line = format!("`{}` is not a training run: {why}", said.given());
+        return Err(Refusal(vec![line]));
     }
     for change in args.all("set") {
         let set = match change.split_once('=') {
@@ -206,7 +208,7 @@ pub(super) fn text(what: &str) -> Result<String, Refusal> {
         std::fs::File::open(what).and_then(|file| file.take(limit).read_to_end(&mut bytes))
     };
     if let Err(error) = read {
-        return Err(missing(what, &error).into());
+        return Err(missing(what, &error));
     }
     if bytes.len() > LARGEST_FILE {
         let expected = format!("a file of at most {LARGEST_FILE} bytes");
@@ -215,10 +217,10 @@ pub(super) fn text(what: &str) -> Result<String, Refusal> {
     String::from_utf8(bytes).map_err(|_| Problem::new("WHAT", what, "text in UTF-8").into())
 }
 
-pub(super) fn missing(what: &str, error: &std::io::Error) -> Problem {
+pub(super) fn missing(what: &str, error: &std::io::Error) -> Refusal {
     if error.kind() != std::io::ErrorKind::NotFound {
-        return Problem::new("WHAT", what, format!("a readable file ({error})"));
+        return unreadable(what, error);
     }
     let presets = presets::all().iter().map(|preset| preset.id);
-    Problem::unknown_name(NameKind::Run, "WHAT", what, presets)
+    Problem::unknown_name(NameKind::Run, "WHAT", what, presets).into()
 }

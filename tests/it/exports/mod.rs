@@ -386,3 +386,26 @@ fn a_task_is_refused_where_a_program_does_it_otherwise() {
     check("verl", &format!("{verl} generations=3"), "task.generations");
     check("verl", &format!("{verl} optim=muon"), "training.optimizer");
 }
+
+#[test]
+fn a_pod_may_use_the_hosts_memory_that_its_run_needs() {
+    let limit = |of_steps: f64| {
+        let mut estimate = estimate();
+        estimate.parameters = 1 << 30;
+        estimate.host.processes = 2;
+        estimate.host.total.high = Bytes::gib(of_steps);
+        let scenario = share::read("v=1&gpus=2").scenario;
+        let files = (export::target("kubernetes").unwrap().write)(&scenario, &estimate).unwrap();
+        let job = files.iter().find(|file| file.name == "job.yaml").unwrap();
+        let memory = job
+            .contents
+            .lines()
+            .find(|line| line.trim().starts_with("memory: "))
+            .unwrap();
+        memory.trim().to_string()
+    };
+    let note = "  # of the host: the run's own, Python's, and to load the model";
+    // Twice 8 GiB for a process and 16 GiB that they share; fp32 weights are 4 GiB for each.
+    assert_eq!(limit(1.0), format!("memory: \"40Gi\"{note}"));
+    assert_eq!(limit(100.0), format!("memory: \"132Gi\"{note}"));
+}

@@ -1,7 +1,5 @@
 //! The timeline of a step by what its memory is used for.
 
-use std::collections::BTreeMap;
-
 use super::expand::Expansion;
 use super::scan::Peaks;
 use super::{Category, Part};
@@ -14,7 +12,7 @@ pub(super) fn of(trace: &Trace, peaks: &Peaks) -> Vec<Vec<Part<Category>>> {
     let mut walk = Walk {
         trace,
         alive: Vec::new(),
-        now: BTreeMap::new(),
+        now: [None; CATEGORIES],
     };
     expansion.setup(|event| walk.event(event.handle, event.storage, event.is_free));
     let mut timeline = Vec::new();
@@ -38,15 +36,25 @@ pub(super) fn of(trace: &Trace, peaks: &Peaks) -> Vec<Vec<Part<Category>>> {
     timeline
 }
 
-/// What is alive as events are followed one by one.
+const CATEGORIES: usize = Category::Rounding as usize + 1;
+
+/// What is alive as events are followed one by one. There are up to millions of events, so that each is little work.
 struct Walk<'a> {
     trace: &'a Trace,
     /// The category and size of each live handle.
     alive: Vec<Option<(Category, u64)>>,
-    now: BTreeMap<Category, u64>,
+    /// The bytes of each category that has been allocated, by its place in the enum.
+    now: [Option<(Category, u64)>; CATEGORIES],
 }
 
 impl Walk<'_> {
+    fn change(&mut self, category: Category, by: impl Fn(u64) -> u64) {
+        if let Some(place) = self.now.get_mut(category as usize) {
+            let before = place.map_or(0, |(_, bytes)| bytes);
+            *place = Some((category, by(before)));
+        }
+    }
+
     fn event(&mut self, handle: u32, storage: u32, is_free: bool) {
         // A storage without a handle has no size either.
         if handle == u32::MAX {
@@ -56,8 +64,7 @@ impl Walk<'_> {
         if is_free {
             let freed = self.alive.get_mut(handle).and_then(Option::take);
             if let Some((category, bytes)) = freed {
-                let sum = self.now.entry(category).or_default();
-                *sum = sum.saturating_sub(bytes);
+                self.change(category, |sum| sum.saturating_sub(bytes));
             }
             return;
         }
@@ -70,17 +77,16 @@ impl Walk<'_> {
         if let Some(place) = self.alive.get_mut(handle) {
             *place = Some((storage.category, storage.rounded()));
         }
-        let sum = self.now.entry(storage.category).or_default();
-        *sum = sum.saturating_add(storage.rounded());
+        let bytes = storage.rounded();
+        self.change(storage.category, |sum| sum.saturating_add(bytes));
     }
 
     /// What the allocator hands out beyond the requested sizes is rounding.
     fn parts(&self, allocated: u64) -> Vec<Part<Category>> {
-        let known: u64 = self.now.values().sum();
-        let mut parts: Vec<_> = self
-            .now
-            .iter()
-            .filter(|(category, bytes)| **bytes > 0 && **category != Category::Rounding)
+        let all = self.now.iter().flatten();
+        let known: u64 = all.clone().map(|(_, bytes)| bytes).sum();
+        let mut parts: Vec<_> = all
+            .filter(|(category, bytes)| *bytes > 0 && *category != Category::Rounding)
             .map(|(category, bytes)| Part {
                 what: *category,
                 bytes: Bytes::new(*bytes),

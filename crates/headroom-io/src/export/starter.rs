@@ -168,7 +168,7 @@ fn pod(target: &Target, scenario: &Scenario, files: &[File]) -> Files {
         }
     };
     text.push_str("exec bash launch.sh\n");
-    let document = kubernetes::job(scenario, machines.each, text, volume);
+    let document = kubernetes::of_program(scenario, machines.each, text, volume);
     Ok(vec![
         file("job.yaml", yaml::write(&document)),
         script(

@@ -12,7 +12,7 @@ use headroom_reader::words::Wanted;
 use headroom_reader::{asks, names, sentence};
 use headroom_scenario::resolve::{Origin, resolve};
 use headroom_scenario::settings::{self, SettingId, Value};
-use headroom_scenario::{Draft, Problem, Scenario, presets, share};
+use headroom_scenario::{Draft, Problem, Scenario, one_of, presets, share};
 use headroom_scripts::{Beside, File};
 
 use super::flags::equivalent;
@@ -95,6 +95,13 @@ pub fn words(text: &str, beside: &dyn Beside) -> Brought {
     if is_sentence {
         // Who says a sentence means the run that people start with, not the format's defaults.
         brought.draft.bring_usual_run();
+        let unsaid = brought
+            .facts
+            .as_ref()
+            .is_some_and(|facts| facts.strategy.is_unsaid());
+        if let Some(strategy) = settings::find("parallel.strategy").filter(|_| unsaid) {
+            brought.draft.forget(strategy);
+        }
         adapt_every_layer(&mut brought.draft);
         usual::without_bf16(&mut brought.draft);
     }
@@ -298,11 +305,14 @@ fn of_import(imported: Imported, whole: bool) -> Brought {
         notes: imported.notes,
         ..Brought::default()
     };
-    brought.asks.extend(
-        imported
-            .question
-            .map(|problem| (Ask::Model, problem.to_string())),
-    );
+    brought
+        .asks
+        .extend(imported.question.map(|problem| match problem {
+            Problem::UnknownName { given, near, .. } => {
+                (Ask::Model, not_in_catalogue(&given, &near))
+            }
+            other => (Ask::Model, other.to_string()),
+        }));
     if imported.part && !whole {
         brought
             .asks
@@ -397,14 +407,8 @@ fn of_facts(facts: Facts, over: Draft, is_sentence: bool) -> Brought {
             && facts.sized().is_none()
             && brought.asks.iter().all(|(ask, _)| *ask != Ask::Model)
         {
-            let near = match named.near.as_slice() {
-                [] => "give its config.json, or the entry of the same sizes".to_string(),
-                near => format!("did you mean {}?", near.join(", ")),
-            };
-            brought.asks.push((
-                Ask::Model,
-                format!("`{model}` is not in the catalogue; {near}"),
-            ));
+            let why = not_in_catalogue(model, &named.near);
+            brought.asks.push((Ask::Model, why));
         }
     }
     brought
@@ -416,6 +420,15 @@ fn of_facts(facts: Facts, over: Draft, is_sentence: bool) -> Brought {
     }
     brought.facts = Some(facts);
     brought
+}
+
+/// A name that is no model of the catalogue, and what to do instead.
+fn not_in_catalogue<S: AsRef<str> + std::borrow::Borrow<str>>(name: &str, near: &[S]) -> String {
+    let instead = one_of(near).map_or_else(
+        || "give its config.json, or the entry of the same sizes".to_string(),
+        |near| format!("did you mean {near}?"),
+    );
+    format!("`{name}` is not in the catalogue; {instead}")
 }
 
 /// The command that answers what a sentence asks, besides whether its run fits.

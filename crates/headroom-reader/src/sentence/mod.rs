@@ -33,7 +33,13 @@ pub fn read(text: &str) -> Facts {
     let unread = sentence.left(is_stop);
     let mut facts = conclude::facts(model, cards, said);
     if let Some(size) = size {
-        facts.model = Fact::Unknown(format!("`{size}` is a size of many models"));
+        facts.model = Fact::Unknown(match models::of_size(&size).as_slice() {
+            [] => format!("`{size}` is a size of many models"),
+            some => format!(
+                "`{size}` is a size of many models, such as {}",
+                some.join(", ")
+            ),
+        });
     }
     facts.unread = unread;
     if facts.gpu.value().is_none() {

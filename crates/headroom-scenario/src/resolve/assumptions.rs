@@ -132,6 +132,20 @@ fn phrase(assumption: &Assumption, scenario: &Scenario) -> String {
             let size = size(data.image_height, data.image_width);
             return format!("{} picture{plural} a sample, {size}", data.images);
         }
+        "hardware.gpus" => {
+            let gpus = scenario.hardware.gpus;
+            return format!("{gpus} GPU{}", if gpus == 1 { "" } else { "s" });
+        }
+        "parallel.strategy" => scenario.parallel.strategy.label(),
+        "training.quantization" => {
+            return format!("base weights in {}", training.quantization.label());
+        }
+        "training.lora.targets" if training.lora.is_some() => {
+            return format!(
+                "adapters on {}",
+                assumption.value.to_string().replace(',', ", ")
+            );
+        }
         "training.precision" => match training.precision {
             Precision::AmpBf16 => "bf16 autocast over fp32 weights",
             Precision::AmpFp16 => "fp16 autocast over fp32 weights",

@@ -290,6 +290,15 @@ fn assumptions_are_said_in_one_line_by_source() {
         "model=qwen3-vl-4b mb=1 gpu=l40s-48gb seq=512 image_height=448 image_width=672",
         "1 picture a sample, 448 × 672 pixels, bf16 autocast over fp32 weights, AdamW, no checkpointing (defaults)",
     );
+    let resolved = resolve(&changed(
+        Draft::default(),
+        "trainer=trl lora_rank=4 mb=1 seq=64 gpus=2",
+    ));
+    let said = in_words(&resolved).unwrap();
+    assert!(
+        !said.contains("par=") && !said.contains("lora_targets="),
+        "{said}"
+    );
     check(
         "model=resnet-50 mb=2 optim=sgd ckpt=none",
         "GeForce RTX 4090 as the GPU, bf16 autocast over fp32 weights (defaults)",

@@ -94,20 +94,20 @@ pub fn write_both(first: &Scenario, other: &Scenario) -> String {
         parts.push(format!("{WITHOUT}={}", gone.join(",")));
     }
     let short = format!("{first_link}{VERSUS}{}", parts.join("&"));
-    if read_other(&short).as_ref() == Some(other) {
+    if read_other(&short).is_some_and(|read| read.scenario == *other) {
         short
     } else {
         format!("{first_link}{VERSUS}{other_link}")
     }
 }
 
-/// The scenario that a link's first is compared with. With a version of its own it is complete; otherwise it lists
+/// What a link's first is compared with. With a version of its own it is complete; otherwise it lists
 /// differences from the first.
-pub fn read_other(link: &str) -> Option<Scenario> {
+pub fn read_other(link: &str) -> Option<Opened> {
     let fragment = link.split_once('#').map_or(link, |(_, fragment)| fragment);
     let (first, other) = fragment.split_once(VERSUS)?;
     if other.starts_with("v=") || fragment.len() > LONGEST {
-        return Some(read(other).scenario);
+        return Some(read(other));
     }
     let key = |pair: &str| pair.split('=').next().unwrap_or_default().to_string();
     let without = other
@@ -122,7 +122,7 @@ pub fn read_other(link: &str) -> Option<Scenario> {
         |pair: &&str| !gone.contains(&&*key(pair)) && given.iter().all(|new| key(new) != key(pair));
     let mut pairs: Vec<&str> = first.split('&').filter(stays).collect();
     pairs.extend(given);
-    Some(read(&pairs.join("&")).scenario)
+    Some(read(&pairs.join("&")))
 }
 
 /// Reads a fragment, with or without `#`, or a whole address.
@@ -287,15 +287,12 @@ mod tests {
 
     #[test]
     fn two_scenarios_come_back_and_what_they_share_is_written_once() {
+        let other = |link: &str| read_other(link).map(|opened| opened.scenario);
         let mut dice = Dice::new(3);
         for _ in 0..300 {
             let (a, b) = (sample::scenario(&mut dice), sample::scenario(&mut dice));
             let link = write_both(&a, &b);
-            assert_eq!(
-                (read(&link).scenario, read_other(&link)),
-                (a, Some(b)),
-                "{link}"
-            );
+            assert_eq!((read(&link).scenario, other(&link)), (a, Some(b)), "{link}");
         }
         let mut a = Scenario::default();
         settings::set(&mut a, "gpu", "t4").unwrap();
@@ -307,11 +304,14 @@ mod tests {
             write_both(&a, &b),
             "v=1&data=1&gpu=t4&lora=on&lora_rank=8&vs&mb=2&no=lora,lora_rank"
         );
-        assert_eq!(read_other(&write_both(&a, &a)), Some(a.clone()));
-        assert_eq!(read_other("v=1&mb=4"), None);
+        assert_eq!(other(&write_both(&a, &a)), Some(a.clone()));
+        assert_eq!(other("v=1&mb=4"), None);
         // As links were written before.
-        let old = read_other("v=1&mb=4&vs&v=1&gpus=8").unwrap();
+        let old = other("v=1&mb=4&vs&v=1&gpus=8").unwrap();
         assert_eq!((old.data.micro_batch, old.hardware.gpus), (8, 8));
+        // What is wrong with the second alone.
+        let problems = read_other("v=1&vs&mb=x&colour=red").unwrap().problems;
+        assert_eq!(problems.len(), 2, "{problems:?}");
     }
 
     #[test]

@@ -48,8 +48,7 @@ impl Aim {
         };
         let known = Self::ALL.iter().find(|(name, _)| *name == id);
         known.map(|(_, aim)| *aim).ok_or_else(|| {
-            let names = Self::ALL.map(|(name, _)| name).join(", ");
-            Problem::new("--goal", id, format!("one of {names}")).into()
+            Problem::unknown_choice("--goal", id, &Self::ALL.map(|(name, _)| name)).into()
         })
     }
 }
@@ -157,7 +156,7 @@ fn most(args: &Args) -> Result<Results, Refusal> {
     for (at, id) in args.all("allow").enumerate() {
         let Some(class) = Results::from_id(id) else {
             let all: Vec<&str> = Results::ALL.iter().map(|class| class.id()).collect();
-            return Err(Problem::new("--allow", id, format!("one of {}", all.join(", "))).into());
+            return Err(Problem::unknown_choice("--allow", id, &all).into());
         };
         most = if at == 0 { class } else { most.max(class) };
     }

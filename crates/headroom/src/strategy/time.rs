@@ -15,7 +15,7 @@ pub(crate) fn gpus(given: &Given, args: &Args) -> Result<Answer, Refusal> {
     let by = args.option("by").unwrap_or("memory");
     let Some(by) = SortBy::from_id(by) else {
         let all: Vec<&str> = SortBy::ALL.iter().map(|(_, id)| *id).collect();
-        return Err(Problem::new("--by", by, format!("one of {}", all.join(", "))).into());
+        return Err(Problem::unknown_choice("--by", by, &all).into());
     };
     let table = strategy::sort_gpus(strategy::gpus(given.scenario()), by);
     let mut text = format!(

@@ -4,7 +4,7 @@ use super::super::common::{job_name, machines};
 use super::super::header::header;
 use super::super::job::job;
 use super::super::{Files, Target, refuse};
-use super::{IMAGE, IMAGE_NOTE, OLDER_IMAGE, files, gpus, variables};
+use super::{IMAGE, IMAGE_NOTE, OLDER_IMAGE, SHARED_GIB, files, host_memory, limits, variables};
 use headroom_base::document::Document;
 use headroom_core::estimate::Estimate;
 use headroom_scenario::Scenario;
@@ -33,7 +33,12 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     Ok(files(
         "job.yaml",
         &header,
-        &document(scenario, each, script, Volume::None),
+        &document(
+            scenario,
+            limits(each, Some(host_memory(scenario, estimate))),
+            script,
+            Volume::None,
+        ),
     ))
 }
 
@@ -48,13 +53,18 @@ pub(in super::super) enum Volume {
 /// The claim of a volume that outlives its pods.
 const CLAIM: &str = "work";
 
-/// The job of one pod with so many GPUs that runs a script.
-pub(in super::super) fn document(
+/// The job of one pod with so many GPUs that runs a script of another program, whose host memory is its own.
+pub(in super::super) fn of_program(
     scenario: &Scenario,
     each: u32,
     script: String,
     volume: Volume,
 ) -> Document {
+    document(scenario, limits(each, None), script, volume)
+}
+
+/// The job of one pod that runs a script.
+fn document(scenario: &Scenario, limits: Document, script: String, volume: Volume) -> Document {
     let mount = |path: &str, name: &str| Document::new().with("mountPath", path).with("name", name);
     let mut mounts = vec![mount("/dev/shm", "shm")];
     let image = match volume {
@@ -74,7 +84,7 @@ pub(in super::super) fn document(
     }
     let memory = Document::new()
         .with("medium", "Memory")
-        .with("sizeLimit", "16Gi");
+        .with("sizeLimit", format!("{SHARED_GIB}Gi"));
     // Processes pass batches and gradients through it, and a container's default is too small.
     let mut volumes = vec![Document::new().with("name", "shm").with("emptyDir", memory)];
     if volume == Volume::Work {
@@ -84,7 +94,7 @@ pub(in super::super) fn document(
         volumes.push(volume.with("persistentVolumeClaim", claim));
     }
     let container = container
-        .with("resources", Document::new().with("limits", gpus(each)))
+        .with("resources", Document::new().with("limits", limits))
         .with("volumeMounts", Document::List(mounts));
     let pod = Document::new()
         .with("restartPolicy", "Never")

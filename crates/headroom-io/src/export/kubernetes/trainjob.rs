@@ -4,7 +4,7 @@ use super::super::common::{job_name, machines};
 use super::super::header::header;
 use super::super::job::job;
 use super::super::{Files, Target, refuse};
-use super::{IMAGE, IMAGE_NOTE, files, gpus, variables};
+use super::{IMAGE, IMAGE_NOTE, files, host_memory, limits, variables};
 use headroom_base::document::Document;
 use headroom_core::estimate::Estimate;
 use headroom_scenario::Scenario;
@@ -29,6 +29,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         }
     };
     let each = machines.each;
+    let resources = limits(each, Some(host_memory(scenario, estimate)));
     let runtime = Document::new()
         .with("apiGroup", "trainer.kubeflow.org")
         .with("kind", "ClusterTrainingRuntime")
@@ -43,8 +44,8 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         .with(
             "resourcesPerNode",
             Document::new()
-                .with("requests", gpus(each))
-                .with("limits", gpus(each)),
+                .with("requests", resources.clone())
+                .with("limits", resources),
         );
     let variables = variables(scenario);
     if variables != Document::List(vec![]) {

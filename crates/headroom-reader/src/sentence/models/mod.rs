@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::atoms::{Gap, Sentence};
 use crate::names::{Named, named};
 
-pub(super) use size::size_alone;
+pub(super) use size::{of_size, size_alone};
 
 /// A model that a sentence names.
 #[derive(Debug)]

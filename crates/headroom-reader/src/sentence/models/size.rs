@@ -1,6 +1,8 @@
 //! A model's size that stands apart from its name, and models that the catalogue has not.
 
-use headroom_catalog::Meant;
+use std::collections::BTreeSet;
+
+use headroom_catalog::{self as catalog, Meant, ModelCategory, ModelEntry};
 
 use super::super::atoms::{Atom, Gap, Sentence};
 use super::super::vocabulary::is_alone;
@@ -54,6 +56,31 @@ pub(in crate::sentence) fn size_alone(sentence: &mut Sentence) -> Option<String>
     let (at, end) = found?;
     sentence.use_up(at..end);
     Some(sentence.words(at..end))
+}
+
+/// The most used language models of about this size, such as `7B`: one of each family.
+pub(in crate::sentence) fn of_size(size: &str) -> Vec<&'static str> {
+    const MOST: usize = 3;
+    let digits: String = size
+        .chars()
+        .filter(|c| c.is_ascii_digit() || *c == '.')
+        .collect();
+    let unit = match size.trim_end().chars().last() {
+        Some('m' | 'M') => 1e6,
+        _ => 1e9,
+    };
+    let Ok(wanted) = digits.parse::<f64>().map(|number| number * unit) else {
+        return Vec::new();
+    };
+    let is_near = |entry: &&&ModelEntry| (entry.parameters as f64 / wanted - 1.0).abs() < 0.12;
+    let mut ranks = BTreeSet::new();
+    let all = catalog::models_by_use();
+    let near = all
+        .iter()
+        .filter(|entry| entry.category == ModelCategory::Decoders)
+        .filter(is_near);
+    let first_of_family = near.filter(|entry| ranks.insert(catalog::usage_rank(entry)));
+    first_of_family.map(|entry| entry.id).take(MOST).collect()
 }
 
 /// A family and its size apart: `3b model (Llama 3.2)`, `70B Llama 3.3`.
