@@ -206,7 +206,7 @@ fn torchtune() {
         (
             "model: {_component_: torchtune.models.llama3_3.qlora_llama3_3_70b, lora_attn_modules: [q_proj, v_proj, output_proj],\n  \
           apply_lora_to_mlp: true, lora_rank: 16}\nbatch_size: 2\ndtype: bf16",
-            "model=llama-3.3-70b mb=2 lora_rank=16 quant=nf4-double",
+            "model=llama-3.3-70b mb=2 lora_rank=16 quant=nf4-ao",
         ),
         (
             "model: {_component_: torchtune.models.qwen3.qwen3_4b_instruct}\nbatch_size: 2\ndtype: bf16\ntokenizer: {max_seq_len: 4096}",

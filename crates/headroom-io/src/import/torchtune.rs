@@ -192,6 +192,7 @@ fn model(reader: &mut KeyReader) {
         reader.set("training.lora.targets", &targets.join(","));
     }
     if qlora || reader.switch("model.quantize_base") == Some(true) {
-        reader.set("training.quantization", "nf4-double");
+        // `quantize_base` makes torchao's `NF4Tensor` (`to_nf4` in torchtune/modules/peft/lora.py).
+        reader.set("training.quantization", "nf4-ao");
     }
 }

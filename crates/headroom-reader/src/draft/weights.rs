@@ -26,6 +26,8 @@ impl Writer {
         }
         if let Fact::Known { value, origin } = &facts.weights {
             let kind = match value {
+                // `to_nf4` of torchtune/modules/peft/lora.py is torchao's.
+                Weights::Nf4 if facts.trainer.value() == Some(&"torchtune") => "nf4-ao",
                 Weights::Nf4 if facts.double_quantised.value() == Some(&true) => "nf4-double",
                 Weights::Nf4 => "nf4",
                 Weights::Int8 => "int8",

@@ -2,7 +2,7 @@
 
 use super::Record;
 use headroom_core::network::{Libraries, Logits};
-use headroom_scenario::{Optimizer, Training};
+use headroom_scenario::{Optimizer, Quantization, Training};
 
 pub(super) fn is_record(record: &Record) -> bool {
     record.framework.starts_with("torchtune")
@@ -40,6 +40,10 @@ pub(super) fn amend(record: &Record, training: &mut Training) -> Result<(), Stri
     if let Some(lora) = &mut training.lora {
         // `LoRALinear` keeps its matrices in the model's type.
         lora.fp32_adapters = false;
+        if training.quantization == Quantization::Nf4 {
+            // `quantize_base` makes torchao's `NF4Tensor` (`to_nf4` in torchtune/modules/peft/lora.py).
+            training.quantization = Quantization::Nf4Ao;
+        }
     }
     training.keep_outputs = early(record);
     // Its configurations set `fused: True` for PyTorch's AdamW.

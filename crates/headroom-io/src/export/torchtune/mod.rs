@@ -50,7 +50,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
     let mut problems = refuse::fixed(scenario, &[FIXED, refuse::RARE, &["hardware.nodes"]]);
     problems.extend(refuse::task(scenario));
-    problems.extend(refuse::quantized(scenario));
+    problems.extend(quantized(scenario));
     problems.extend(refuse::plain_checkpointing(scenario));
     problems.extend(refuse::precision_among(
         scenario,
@@ -102,6 +102,24 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     ])
 }
 
+/// A problem if frozen weights are quantised by another's means than torchao's, or nothing else is trained.
+fn quantized(scenario: &Scenario) -> Option<Problem> {
+    let training = &scenario.training;
+    let known = match training.quantization {
+        Quantization::None => true,
+        Quantization::Nf4Ao => training.lora.is_some(),
+        _ => false,
+    };
+    let expected = "none, or nf4-ao with adapters, for this target: it makes torchao's NF4Tensor";
+    (!known).then(|| {
+        Problem::new(
+            "training.quantization",
+            training.quantization.id(),
+            expected,
+        )
+    })
+}
+
 /// Settings of which this tool allows only some combinations.
 fn choices(scenario: &Scenario) -> Vec<Problem> {
     let training = &scenario.training;
@@ -117,14 +135,6 @@ fn choices(scenario: &Scenario) -> Vec<Problem> {
         attention.id(),
         attention == Attention::Sdpa,
         "sdpa for this target",
-    );
-    let quantization = training.quantization;
-    let expected = "none or nf4-double for this target, which quantises scales too";
-    expect(
-        "training.quantization",
-        quantization.id(),
-        quantization != Quantization::Nf4,
-        expected,
     );
     let alone = !training.optimizer_in_backward || (training.accumulation == 1 && !training.clip);
     let expected = "off with accumulation or clipping";
