@@ -145,6 +145,7 @@ impl TrainingLoop<'_> {
             }
         }
         self.update(step);
+        drop(self.cx.env.shared.batch_leaves.take());
         if step + 1 == self.plan.steps {
             self.after_last(step);
             if self.plan.looks_at_gradients {

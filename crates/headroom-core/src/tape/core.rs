@@ -67,6 +67,8 @@ pub(in crate::tape) struct Ambient {
 pub(in crate::tape) struct Autograd {
     /// The sequence number of the next node.
     pub sequence: Cell<u32>,
+    /// The same of nodes that a backward pass makes.
+    pub inner_sequence: Cell<u32>,
     /// The sequence number of the node that runs backward.
     pub running: Cell<u32>,
     /// The engine never accumulates gradients in place.
@@ -312,6 +314,8 @@ pub(in crate::tape) struct Region {
     pub kept_storages: BTreeMap<usize, u32>,
     /// The work of the operation under way.
     pub flops: f64,
+    /// Selective checkpointing keeps what the operation under way makes.
+    pub selected: bool,
     /// The share of what the cut for speed keeps that may be kept.
     pub budget: f64,
 }

@@ -41,6 +41,8 @@ pub struct Shared {
     pub loop_variables: RefCell<Vec<Tensor>>,
     /// What modules keep as attributes from step to step.
     pub persistent_attributes: RefCell<Vec<Option<Tensor>>>,
+    /// Tensors of the batches that require a gradient: nobody clears it, so it goes with the batch.
+    pub batch_leaves: RefCell<Vec<Tensor>>,
     /// Whether a layer has divided its experts over GPUs.
     pub divides_experts: Cell<bool>,
     /// The most outputs and inputs of any adapted layer, for adapters that share matrices among layers.

@@ -909,7 +909,7 @@ class Tape(TorchDispatchMode):
             if operand:
                 outs.append(operand)
         if (outs or ins) and not (not new and is_view(func)):
-            event = ("call", call_name(name, args, kwargs), ins, outs, new, self.place(), sequence)
+            event = ("call", call_name(name, args, kwargs), ins, outs, new, self.place(), sequence, in_backward())
             self.events.append(event)
             if name in WINDOWED and on_device:
                 WINDOWS[shapes_of(event)] = window_of(func, args, kwargs)
@@ -1273,6 +1273,13 @@ def trace(model, batch, loss, precision, called):
             tensor.grad = None
 
 
+def in_backward():
+    """Whether a backward pass runs, such as `torch.autograd.grad` in the loss. CUDA's runs in a thread of its own, which
+    numbers its nodes by itself."""
+    task = getattr(torch._C, "_current_graph_task_id", None)
+    return task is not None and task() >= 0
+
+
 def paired(before, after):
     """What is kept from a step to the next, each with what takes its place there; None where that grows."""
     same = [number for number in before if number in after]
@@ -1350,7 +1357,9 @@ def step(model, batch, loss, precision, tape):
                 else:
                     edges.append((order[id(parent)], output))
             graph.append((node.name(), node._sequence_nr() - tape.first, edges))
-        tape.events.append(("graph", graph, order[id(result.grad_fn)]))
+        own = {id(tensor) for tensor in tensors_of(on_device)}
+        held = {leaves[node] for node, variable in accumulators.items() if id(variable) in own}
+        tape.events.append(("graph", graph, order[id(result.grad_fn)], sorted(held)))
         hooks = []
         for node in nodes:
             place = order.get(id(node), -1)
@@ -1805,7 +1814,7 @@ class Program:
         return [operands[0][0], self.type(tuple(operand[1] for operand in operands))]
 
     def call(self, rows):
-        _, name, ins, outs, new, scope, _ = rows[0]
+        _, name, ins, outs, new, scope, *_ = rows[0]
         given = [self.operand([row[2][at] for row in rows]) for at in range(len(ins))]
         seen, made = set(), []
         for at, out in enumerate(outs):
@@ -1868,11 +1877,13 @@ class Program:
                 placed[owner[event[1]]] = i
         # A node is made with the first call that comes after it.
         rising = sorted(range(count), key=lambda n: graph[1][n][1])
-        at = 0
+        at, inner = 0, []
         for i, event in enumerate(first[:backward]):
             if event[0] == "call":
                 while at < count and graph[1][rising[at]][1] < event[6]:
                     placed[rising[at]] = max(placed[rising[at]], i)
+                    if event[7:] == (True,):
+                        inner.append(rising[at])
                     at += 1
         for n in rising[at:]:
             placed[n] = backward - 1
@@ -1924,6 +1935,8 @@ class Program:
             "params": params,
             "steps": squeezed(stream.all),
             **({"kept": lasting} if lasting else {}),
+            **({"inner": sorted(inner)} if inner else {}),
+            **({"held": graph[3]} if graph[3] else {}),
         }
 
     def backward(self, rows, start, count):

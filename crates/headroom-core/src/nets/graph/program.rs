@@ -155,6 +155,10 @@ pub(super) struct Program {
     pub steps: Instructions,
     /// Memory that modules keep from a step to the next, each with what is kept in its place after this one.
     pub kept: Vec<(Value, u32)>,
+    /// Nodes that a backward pass within forward makes (`create_graph`), in rising order.
+    pub inner: Vec<u32>,
+    /// Tensors of the batch that require a gradient, which they hold as long as they live.
+    pub held: Vec<u32>,
     /// Whether layers and linear modules are found in it, which is looked for once.
     pub has_layers: OnceCell<bool>,
     pub has_linears: OnceCell<bool>,

@@ -292,6 +292,10 @@ fn program(
             .collect::<Option<_>>(),
         None => Some(Vec::new()),
     };
+    let numbers = |name| match document.get(name) {
+        Some(numbers) => list(numbers)?.iter().map(count).collect::<Option<_>>(),
+        None => Some(Vec::new()),
+    };
     Ok(Program {
         kind: match document.get("precision").and_then(text) {
             Some("fp32") => RecordedPrecision::Plain,
@@ -304,6 +308,8 @@ fn program(
         calls,
         scopes: scopes.clone(),
         kept: kept().ok_or_else(|| damaged("kept"))?,
+        inner: numbers("inner").ok_or_else(|| damaged("inner"))?,
+        held: numbers("held").ok_or_else(|| damaged("held"))?,
         types,
         steps,
         has_layers: OnceCell::new(),

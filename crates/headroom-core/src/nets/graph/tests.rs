@@ -20,6 +20,8 @@ const CELLS: &str = include_str!("fixtures/cells.json");
 
 /// A tensor of the batch that requires a gradient.
 const LEAF: &str = include_str!("fixtures/leaf.json");
+/// An equation's residual: a gradient to the batch's own tensor within the loss, which the loss goes through (`create_graph`).
+const RESIDUAL: &str = include_str!("fixtures/residual.json");
 /// An index by two tensors that broadcast.
 const BROADCAST: &str = include_str!("fixtures/broadcast.json");
 /// A discriminator's `backward()` inside the loss of its generator, which is what the model returns.
@@ -83,6 +85,9 @@ fn a_recorded_model_has_the_peak_of_the_real_one() {
     check(LEAF, 16, 2048, Precision::Fp32, 269_225_984);
     check(LEAF, 16, 2048, Precision::AmpBf16, 252_579_840);
     check(LEAF, 16, 2048, Precision::Bf16, 218_499_584);
+    check(RESIDUAL, 16, 2048, Precision::Fp32, 378_549_760);
+    check(RESIDUAL, 16, 2048, Precision::AmpBf16, 198_390_272);
+    check(RESIDUAL, 16, 2048, Precision::Bf16, 189_276_672);
     check(BROADCAST, 1024, 48, Precision::Fp32, 316_671_488);
     check(BROADCAST, 1024, 48, Precision::AmpBf16, 316_671_488);
 }

@@ -45,6 +45,17 @@ impl Tensor {
 }
 
 impl Tape {
+    /// Makes nodes as a backward pass with `create_graph` does: CUDA's runs in a thread of its own, and sequence numbers count by
+    /// thread (`at::sequence_number` in ATen/SequenceNumber.cpp).
+    pub(crate) fn in_backward_thread<T>(&self, body: impl FnOnce() -> T) -> T {
+        let autograd = &self.0.autograd;
+        let main = autograd.sequence.replace(autograd.inner_sequence.get());
+        let made = body();
+        let inner = autograd.sequence.replace(main);
+        autograd.inner_sequence.set(inner);
+        made
+    }
+
     /// A node of a graph built node by node: the edges of its gradients, and the backward that computes them. `None` where no
     /// gradient is needed.
     pub fn graph_node(

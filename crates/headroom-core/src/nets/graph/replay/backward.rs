@@ -19,7 +19,7 @@ impl Replay {
             Edge::Leaf(slot) if self.plan.params.contains_key(slot) => {
                 forward.leaves.get(slot).cloned()
             }
-            Edge::Leaf(slot) => forward.leaf(*slot),
+            Edge::Leaf(slot) => forward.leaf(*slot, self.program.held.contains(slot)),
             Edge::Node { node, output } => forward.edge((*node, *output)),
         });
         let edges: Vec<_> = edges.collect();
@@ -36,9 +36,15 @@ impl Replay {
         }
         drop(forward);
         let replay = self.clone();
-        let made = self.tape.graph_node(edges, || {
-            Box::new(move |incoming| replay.backward(number, incoming, saves))
-        });
+        let make = || {
+            self.tape.graph_node(edges, || {
+                Box::new(move |incoming| replay.backward(number, incoming, saves))
+            })
+        };
+        let made = match self.program.inner.binary_search(&number) {
+            Ok(_) => self.tape.in_backward_thread(make),
+            Err(_) => make(),
+        };
         let mut forward = self.forward.borrow_mut();
         if let Some(place) = forward.nodes.get_mut(number as usize) {
             *place = made;

@@ -21,6 +21,8 @@ pub(super) struct Forward {
     /// Destinations of gradients that leave a wrapped module.
     pub edges: BTreeMap<region::Output, GradientEdge>,
     pub batch: VecDeque<Tensor>,
+    /// Tensors of the batch that require a gradient.
+    pub held: Vec<Tensor>,
 }
 
 /// A saved tensor: at hand, or a node's.
@@ -52,12 +54,14 @@ impl Forward {
         self.slots.get(slot as usize).is_none_or(Option::is_none)
     }
 
-    /// Where the gradient of a leaf goes: a parameter, or a tensor of the batch that requires one.
-    pub(crate) fn leaf(&mut self, slot: u32) -> Option<GradientEdge> {
+    /// Where the gradient of a leaf goes: a parameter, or another tensor that requires one; `held` by the batch or by the graph alone.
+    pub(crate) fn leaf(&mut self, slot: u32, held: bool) -> Option<GradientEdge> {
         if let Some(edge) = self.leaves.get(&slot) {
             return Some(edge.clone());
         }
-        let edge = self.at(slot)?.requires_grad_().gradient_edge()?;
+        let leaf = self.at(slot)?.requires_grad_();
+        let edge = leaf.gradient_edge()?;
+        self.held.extend(held.then_some(leaf));
         self.leaves.insert(slot, edge.clone());
         Some(edge)
     }

@@ -118,6 +118,9 @@ impl Replay {
             }
         }
         self.slots.replace(forward.slots);
+        let mut held = cx.env.shared.batch_leaves.borrow_mut();
+        held.append(&mut forward.held);
+        drop(held);
         let loss = loss.unwrap_or_else(|| Output::empty(cx).loss);
         Output {
             loss: loss.with_gradient_edge(edge),
