@@ -74,6 +74,13 @@ fn stages_and_compiled_layers() {
 }
 
 #[test]
+fn compiled_layers_of_divided_models() {
+    // Layers that are compiled inside of tensor parallelism, pipelines and `fully_shard` with adapters, and around selective checkpoints
+    // as torchtitan has them; on a rank of GPUs that only count.
+    check("truth_compiled", 10, Metric::Allocated, 0, 0.001, 0.75);
+}
+
+#[test]
 fn loops_of_ones_own() {
     // Preferences, completions and PPO over transformers' models without a trainer, sampling and evaluation.
     check("truth_own_loops", 32, Metric::Allocated, 0, 0.002, 0.2);

@@ -104,7 +104,8 @@ struct Frame {
     policy: SavePolicy,
     /// It is a part of a compiled graph.
     compiled: bool,
-    kept: RefCell<VecDeque<Tensor>>,
+    /// Results that the policy names; `None` where backward has no use for one and a compiled graph does not keep it.
+    kept: RefCell<VecDeque<Option<Tensor>>>,
     /// Matrix products so far, in forward and in the recomputation.
     products: [Cell<u32>; 2],
     saved: Cell<usize>,
@@ -147,7 +148,8 @@ impl SavedTensorHook for Forward {
 
     fn store(&self, results: &[Tensor]) {
         let mut kept = self.0.kept.borrow_mut();
-        kept.extend(results.iter().map(Tensor::detach));
+        let keep = |result: &Tensor| result.core().keeps_result(result).then(|| result.detach());
+        kept.extend(results.iter().map(keep));
     }
 }
 
@@ -186,7 +188,7 @@ impl SavedTensorHook for Recompute {
     fn load(&self, count: usize) -> Vec<Tensor> {
         let mut kept = self.0.kept.borrow_mut();
         let count = count.min(kept.len());
-        kept.drain(..count).collect()
+        kept.drain(..count).flatten().collect()
     }
 }
 
@@ -211,6 +213,7 @@ impl Core {
             Selection::Load => hook.load(N).try_into().unwrap_or_else(|_| run()),
             Selection::RunAndStore => {
                 let results = run();
+                self.keep_result();
                 hook.store(&results);
                 results
             }

@@ -4,7 +4,7 @@ use super::model::{lengths, model, pictures};
 use super::{Case, Problems};
 use crate::{
     Attention, Checkpointing, Compile, Kernels, LossKernel, LowPrecision, Objective, Parallelism,
-    Precision, Quantization, Scenario, Trainer,
+    Precision, Quantization, Scenario, Trainer, Training,
 };
 use headroom_catalog::{self as catalog, ModelCategory};
 
@@ -169,18 +169,30 @@ fn at_once(case: &Case, problems: &mut Problems) {
 /// Models whose compiled graphs were compared with PyTorch's own.
 const COMPARED: [&str; 6] = ["bert", "gpt2", "llama", "qwen2", "qwen3", "resnet"];
 
-/// Whether compiled graphs are what they are on one GPU: layers are compiled inside of what `fully_shard` and DDP do around them, and
-/// a whole model would be cut where these come in.
+/// Whether compiled graphs are what they are on one GPU: layers are compiled inside of what `fully_shard`, DDP and pipelines do around
+/// them, with the collectives of tensor parallelism as kernels of a library in the graph; a whole model would be cut where these come in.
 fn compiles_with_others(scenario: &Scenario) -> bool {
     use Parallelism::{Ddp, Fsdp2, Hsdp};
     let layout = &scenario.parallel;
     let alone = scenario.hardware.gpus < 2 && scenario.hardware.nodes < 2;
     let around = matches!(layout.strategy, Ddp | Fsdp2 | Hsdp);
-    let whole_layers = [layout.tp, layout.pp, layout.cp, layout.ep]
-        .iter()
-        .all(|degree| *degree < 2);
+    let attention_is_whole = [layout.cp, layout.ep].iter().all(|degree| *degree < 2);
+    // A pipeline's or divided matrices' GPUs may have no replicas.
+    let only_split = layout.strategy == Parallelism::None && layout.tp.max(layout.pp) > 1;
+    // `fully_shard` computes adapters in the base's type; what a graph keeps of casts between two types is not known.
+    let one_type = scenario.training.lora.is_none() || matches!(layout.strategy, Fsdp2 | Hsdp);
     let by_layers = scenario.training.compile == Compile::Layers;
-    alone || by_layers && around && whole_layers && scenario.training.lora.is_none()
+    alone || by_layers && (around || only_split) && attention_is_whole && one_type
+}
+
+/// Whether what is recomputed is known in compiled graphs: selective checkpoints inside of compiled layers, as torchtitan has them.
+fn is_recomputed_in_graphs(training: &Training) -> bool {
+    use Checkpointing::{KeepAttention, KeepHalf, KeepMatmuls, Layers, None, Offload};
+    match training.checkpointing {
+        None | Layers => true,
+        KeepAttention | KeepHalf | KeepMatmuls => training.compile == Compile::Layers,
+        Offload => false,
+    }
 }
 
 /// What is known of compiled runs, and what is not.
@@ -201,7 +213,7 @@ fn compiled(case: &Case, problems: &mut Problems) {
         ),
         (
             !compiles_with_others(scenario),
-            "layers under ddp, fsdp2 or hsdp, or nothing: torch.compile on several GPUs is modelled for those only",
+            "layers under fsdp2 or hsdp, or ddp without adapters, also with parallel.tp and parallel.pp, or nothing: torch.compile on several GPUs is modelled for those only",
         ),
         (
             scenario.training.task.objective != Objective::Pretraining,
@@ -216,11 +228,8 @@ fn compiled(case: &Case, problems: &mut Problems) {
             "nothing, or library kernels: Liger kernels under torch.compile are not modelled",
         ),
         (
-            !matches!(
-                training.checkpointing,
-                Checkpointing::None | Checkpointing::Layers
-            ),
-            "nothing, or checkpointing of whole layers or none",
+            !is_recomputed_in_graphs(training),
+            "nothing, or checkpointing of whole layers or none; layers, if operations are kept",
         ),
         (
             !training.budget_is_known(arch),

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::Cx;
 use crate::tape::{SavePolicy, Tensor};
-use headroom_scenario::Checkpointing;
+use headroom_scenario::{Checkpointing, Compile};
 
 /// A stretch of forward that a network's own code can wrap in `torch.utils.checkpoint`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +74,16 @@ impl Cx {
         } else {
             self.env.training.checkpointing
         }
+    }
+
+    /// Whether layers are compiled around their checkpoints: selective ones are tags of operations in the graph.
+    pub(super) fn compiles_checkpoints(&self) -> bool {
+        use Checkpointing::{KeepAttention, KeepHalf, KeepMatmuls};
+        let selective = matches!(
+            self.env.training.checkpointing,
+            KeepAttention | KeepHalf | KeepMatmuls
+        );
+        selective && self.env.training.compile == Compile::Layers
     }
 
     /// Whether the run computes any of its layers again; offloaded activations are only copied back.

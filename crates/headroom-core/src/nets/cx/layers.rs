@@ -169,11 +169,19 @@ impl Cx {
     fn as_layer(&self, index: usize, state: Vec<Tensor>, layer: Rc<Layer>) -> Vec<Tensor> {
         let wrapper = &self.env.wrapper;
         let libraries = &self.env.libraries;
+        let region = Region::Layer(index);
+        if self.compiles_checkpoints() {
+            // `apply_compile` of torchtitan compiles layers that `apply_ac` has wrapped.
+            let body: Rc<super::checkpoint::Body> = Rc::new(move |cx, state| layer(cx, &state));
+            let run = |state: Vec<Tensor>| {
+                self.compiled(&|| self.shared_block(region, state.clone(), body.clone()))
+            };
+            return wrapper.module(Role::Layer, self.scope, state, &run);
+        }
         let body = move |cx: &Self, state: Vec<Tensor>| match cx.env.training.compile {
             Compile::Layers => cx.compiled(&|| layer(cx, &state)),
             Compile::Nothing | Compile::Model | Compile::ModelAgain => layer(cx, &state),
         };
-        let region = Region::Layer(index);
         if libraries.checkpoint_calls_wrapper && wrapper.properties().runs_in_checkpoints {
             let wrapped = move |cx: &Self, state: Vec<Tensor>| {
                 let run = |state: Vec<Tensor>| body(cx, state);

@@ -126,6 +126,7 @@ impl Core {
         let reads = std::mem::take(&mut region.reads);
         let external = std::mem::take(&mut region.external);
         let flops = std::mem::take(&mut region.flops);
+        let selected = std::mem::take(&mut region.selected);
         match &mut region.run {
             Pass::Trace(graph) => {
                 let operation = Operation {
@@ -133,7 +134,7 @@ impl Core {
                     reads: &reads,
                     external,
                     flops,
-                    recompute: self.checkpoints(),
+                    recompute: !selected && self.checkpoints(),
                 };
                 graph.complete(&operation, &|storage| self.bytes_of(storage));
             }

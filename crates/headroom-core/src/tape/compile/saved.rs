@@ -62,7 +62,7 @@ impl Core {
                         reads: &region.reads,
                         external: region.external,
                         flops: region.flops,
-                        recompute: self.checkpoints(),
+                        recompute: !region.selected && self.checkpoints(),
                     };
                     graph.complete(&operation, &bytes_of);
                 } else {
@@ -138,6 +138,31 @@ impl Core {
         {
             (value.must_materialize, value.must_recompute) = (true, false);
         }
+    }
+
+    /// The operation under way has results that selective checkpointing names (`MUST_SAVE`): the cut may keep them.
+    pub(in crate::tape) fn keep_result(&self) {
+        if let Some(region) = &mut *self.compiler.region.borrow_mut() {
+            region.selected = true;
+        }
+    }
+
+    /// Whether a result that selective checkpointing names is kept: in a compiled graph only if backward reads what is computed
+    /// from it.
+    pub(in crate::tape) fn keeps_result(&self, result: &Tensor) -> bool {
+        let region = self.compiler.region.borrow();
+        let Some(Region {
+            run: Pass::Run { plan, .. },
+            open,
+            ..
+        }) = region.as_ref()
+        else {
+            return true;
+        };
+        let made = open
+            .iter()
+            .find(|made| Some(made.storage) == result.storage_id());
+        made.is_none_or(|made| plan.kept.get(made.ordinal) == Some(&true))
     }
 
     pub(super) fn held(self: &Rc<Self>, made: &Made, later: bool) -> Rc<StorageRef> {
