@@ -74,7 +74,9 @@ fn words(setting: &Setting, scenario: &Scenario) -> Option<String> {
     let adapted = training.lora.is_some();
     Some(match setting.path {
         "model.id" => match (&scenario.model.network, case.model) {
-            (None, Some(model)) => model.name.into(),
+            (None, Some(model)) if scenario.model.dims.is_empty() => model.name.into(),
+            // With other sizes it is another model.
+            (None, Some(model)) => text::like(model.name),
             (Some(_), _) => text::DECLARED.into(),
             (None, None) => scenario.model.id.clone(),
         },

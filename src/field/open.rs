@@ -14,6 +14,7 @@ use headroom_advice::doctor::Findings;
 use headroom_base::document::{Document, json};
 use headroom_io::import::{self, Brought};
 use headroom_reader::draft;
+use headroom_reader::fact::Fact;
 use headroom_reader::facts::{Ask, Facts};
 use headroom_scenario::presets;
 use headroom_scenario::{Draft, Scenario};
@@ -98,23 +99,24 @@ fn of_brought(brought: Brought, words: bool, run: &Scenario) -> Opened {
             .as_ref()
             .filter(|facts| facts.model.value().is_none())
         else {
-            return Opened::Question(text::asked(Ask::Model.word(), why));
+            return Opened::Question(text::asked(Ask::Model, why));
         };
         let mut over = draft::draft(facts, Draft::of_run(run));
         import::adapt_every_layer(&mut over.draft);
         return Opened::Scenario {
             draft: Box::new(over.draft),
-            notes: std::iter::once(text::PART_OF_A_RUN.into())
-                .chain(over.left.iter().map(|key| text::ignored(key)))
-                .collect(),
+            notes: std::iter::once(match &facts.model {
+                // A size alone, or a place to fill in: what to say instead.
+                Fact::Unknown(why) => text::which_model(why),
+                _ => text::PART_OF_A_RUN.into(),
+            })
+            .chain(over.left.iter().map(|key| text::ignored(key)))
+            .collect(),
             words: false,
         };
     }
     let part = brought.part.then(|| text::PART_OF_A_RUN.to_string());
-    let asked = brought
-        .asks
-        .iter()
-        .map(|(ask, why)| text::asked(ask.word(), why));
+    let asked = brought.asks.iter().map(|(ask, why)| text::asked(*ask, why));
     let problems = brought.problems.iter().map(text::problem);
     let left = brought.not_modelled.iter().chain(&brought.unread);
     let left = left.map(|key| text::ignored(key));

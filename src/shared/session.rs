@@ -300,13 +300,16 @@ impl Session {
         if let Some(data) = opened.other_data {
             notes.push(text::other_data(&data));
         }
+        let other = share::read_other(fragment);
+        let of_other = other.iter().flat_map(|other| &other.problems);
+        let new = of_other.filter(|problem| !opened.problems.contains(problem));
+        notes.extend(new.map(|problem| text::of_compared(&text::problem(problem))));
         let draft = known(opened.draft, &mut notes);
         let scenario = resolve(&draft).scenario;
         self.link_notes.set(notes);
         // Whoever opens a link has changed nothing yet.
         self.preset.set(Arc::new(scenario));
-        self.kept
-            .set(share::read_other(fragment).map(|other| other.scenario));
+        self.kept.set(other.map(|other| other.scenario));
         self.replace_draft(draft);
     }
 }

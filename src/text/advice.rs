@@ -4,11 +4,22 @@ use headroom_base::units::{Bytes, UnitStyle};
 
 pub const PLANS_TITLE: &str = "Plans";
 pub const MORE_PLANS: &str = "All plans";
+/// With a capital: what begins a line.
+pub fn capital(name: &str) -> String {
+    let mut rest = name.chars();
+    rest.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(rest).collect()
+    })
+}
+
+/// In the place of a third plan.
+pub const NO_MORE_PLANS: &str =
+    "No other run that fits needs fewer changes, less time or less memory.";
 pub const PLANNING: &str = "Looking for runs that fit…";
 pub const WHAT_TO_CHANGE: &str = "Plans: memory against time";
-pub const COULD_BE_FASTER: &str = "It fits. To go faster or to have more room:";
+pub const COULD_BE_FASTER: &str = "It fits. To go faster or free more memory:";
 pub const NOTHING_FASTER: &str = "It fits, and nothing at the same effective batch is faster.";
-pub const WHOLE_RUNS: &str = "Whole runs that fit, at the same effective batch.";
+pub const WHOLE_RUNS: &str = "Each is a complete run that fits, at the same effective batch.";
 pub const FITS_PROBABLY: &str = "It probably fits. To be sure:";
 pub const NOTHING_HELPS: &str = "No change is enough: use a larger GPU or a smaller model.";
 pub const UNLOCK: &str = "It fits if more may change:";
@@ -127,7 +138,7 @@ pub fn costs(step: f64, epoch: Option<f64>) -> String {
 pub fn map_axis(units: UnitStyle, usable: Option<Bytes>) -> Option<String> {
     let usable = usable?;
     Some(format!(
-        "In {}; {} are usable. Press a cell to use its values.",
+        "In {}, of {} usable. Press a cell to use its values.",
         units.scale(usable).1,
         usable.show(units)
     ))

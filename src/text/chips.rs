@@ -9,6 +9,11 @@ pub fn assumed_by(source: &str) -> String {
     format!("assumed: {source}")
 }
 
+/// A model of the catalogue in sizes of its own.
+pub fn like(name: &str) -> String {
+    format!("like {name}, own sizes")
+}
+
 pub fn gpus(count: u32) -> String {
     match count {
         1 => "1 GPU".into(),

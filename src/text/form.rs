@@ -77,9 +77,9 @@ pub fn expected(problem: &Problem) -> String {
     }
 }
 
-pub const MAP: &str = "Which batch fits at which length";
-pub const MAP_OF_PICTURES: &str = "Which batch fits at which size";
-pub const MAP_OF_VIDEOS: &str = "How many frames fit at which size";
+pub const MAP: &str = "Batches that fit, by sequence length";
+pub const MAP_OF_PICTURES: &str = "Batches that fit, by resolution";
+pub const MAP_OF_VIDEOS: &str = "Frames that fit, by resolution";
 pub const FRAMES: &str = "frames";
 pub const SAMPLES: &str = "samples";
 pub const TOKENS: &str = "tokens";
@@ -96,7 +96,7 @@ pub fn set_by(source: &str) -> String {
 
 pub fn settings_found(found: usize, most: usize) -> String {
     match found {
-        0 => "No setting has these words.".into(),
+        0 => "No setting matches.".into(),
         1 => "1 setting".into(),
         _ if found <= most => format!("{found} settings"),
         _ => format!("{most} of {found} settings; type more"),

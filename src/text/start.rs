@@ -1,6 +1,7 @@
 //! Texts of the start panel, of opening files and links, and of privacy.
 
 use headroom_catalog as catalog;
+use headroom_reader::facts::Ask;
 use headroom_scenario::share::DATA_VERSION;
 
 pub const TAGLINE: &str = "Does this training run fit on that GPU?";
@@ -17,6 +18,23 @@ pub const UNITS_BINARY: &str = "Units: GiB";
 pub const UNITS_DECIMAL: &str = "Units: GB";
 pub const PART_OF_A_RUN: &str =
     "No model is named: these settings were applied to the run on the screen.";
+/// The same with the names of models for their ids, where some are listed.
+fn with_names(why: &str) -> String {
+    const LISTED: &str = ", such as ";
+    let Some((said, ids)) = why.split_once(LISTED) else {
+        return why.into();
+    };
+    let name = |id: &str| catalog::model(id).map_or(id.to_string(), |model| model.name.into());
+    let names: Vec<String> = ids.split(", ").map(name).collect();
+    format!("{said}{LISTED}{}", names.join(", "))
+}
+
+/// Words or files about a run whose model they leave open.
+pub fn which_model(why: &str) -> String {
+    let why = note(&with_names(why));
+    format!("Which model? {why}. Until you say, the rest was applied to the run on the screen.")
+}
+
 pub const NOT_FOUND: &str = "Unknown name. Choose an example, or paste the model's config.json.";
 pub const RECORD: &str = "Record a model that you have in Python";
 pub const RECORD_LABEL: &str = "the lines that record a model";
@@ -70,8 +88,34 @@ pub fn other_data(data: &str) -> String {
 pub const UNREADABLE: &str = "Could not read that file: expected text of at most 4 MiB.";
 
 /// What is missing, and why.
-pub fn asked(what: &str, why: &str) -> String {
-    format!("{what}? {why}")
+/// What the page assumes because nothing says it, until somebody does.
+pub fn asked(ask: Ask, why: &str) -> String {
+    let what = match ask {
+        Ask::Model => "Which model?",
+        Ask::Batch => "Which batch size?",
+        Ask::Sequence => "Which sequence length?",
+        Ask::Resolution => "Which resolution?",
+        Ask::Frames => "How many frames?",
+        Ask::Gpus => "How many GPUs?",
+        Ask::Strategy => "How do the GPUs share the work?",
+        Ask::Trained => "Which parameters are trained?",
+        Ask::Adapter => "Which adapters?",
+        Ask::Vocabulary => "Which vocabulary size?",
+        Ask::BaseConfig => "Which base configuration?",
+    };
+    let why = note(why);
+    match (ask, why.as_str()) {
+        (Ask::Model, why) => format!("{what} {why}"),
+        (_, "not given") => {
+            format!("{what} It is not given: an assumed value is used until you set it.")
+        }
+        (_, why) => format!("{what} {why}. An assumed value is used until you set it."),
+    }
+}
+
+/// What is wrong in the run that a link compares with.
+pub fn of_compared(problem: &str) -> String {
+    format!("In the run it is compared with: {problem}")
 }
 
 /// A key of a file without a corresponding setting.

@@ -10,8 +10,8 @@ use headroom_scenario::{Batch, Case, Checkpointing, Objective, Quantization, Run
 /// The number of things that are not modelled.
 pub fn left_out(count: usize) -> String {
     match count {
-        1 => "1 thing is not modelled".into(),
-        _ => format!("{count} things are not modelled"),
+        1 => "1 thing not modelled".into(),
+        _ => format!("{count} things not modelled"),
     }
 }
 
@@ -62,7 +62,13 @@ pub fn about(scenario: &Scenario) -> String {
         (None, Some(model)) if scenario.model.dims.is_empty() => model.name.into(),
         // A model with changed dimensions is another model.
         (None, Some(model)) => {
-            let sizes = scenario.model.dims.iter();
+            // Depth and width first, as people describe a model; then the others by name.
+            let sizes = &scenario.model.dims;
+            let first = ["layers", "hidden"].into_iter();
+            let first = first.filter_map(|name| Some((name, sizes.get(name)?)));
+            let others = sizes.iter().map(|(name, size)| (name.as_str(), size));
+            let others = others.filter(|(name, _)| !["layers", "hidden"].contains(name));
+            let sizes = first.chain(others);
             let sizes: Vec<String> = sizes.map(|(name, size)| format!("{name} {size}")).collect();
             format!("a model like {} ({})", model.name, sizes.join(", "))
         }
@@ -84,7 +90,13 @@ pub fn about(scenario: &Scenario) -> String {
     };
     let checkpointing = match training.checkpointing {
         Checkpointing::None => String::new(),
-        mode => format!(", checkpointing: {}", mode.label().to_lowercase()),
+        mode => {
+            let label = mode.label().to_lowercase();
+            match label.split_once(": ") {
+                Some((kind, what)) => format!(", {kind} checkpointing ({what})"),
+                None => format!(", checkpointing: {label}"),
+            }
+        }
     };
     let (batch, length) = (scenario.data.micro_batch, scenario.data.sequence);
     let pictures = (

@@ -159,3 +159,33 @@ test("what a program cannot express has a button that changes it", async ({ visi
   await person.press("Copy command", "button");
   assert.match(await person.clipboard(), /trl sft/);
 });
+
+test("a size without a name asks which model", async ({ visit }) => {
+  const person = await Person.open(visit);
+  await person.fill("Say it", "full fine-tune of a 7B");
+  await person.reads(/Which model\? “7B” is a size of many models, such as Qwen2\.5 7B/);
+  assert.equal(person.actions, 1);
+  assert.deepEqual(visit.heard, []);
+});
+
+test("a config.json is a model like one of the catalogue, in chips and verdict", async ({ visit }) => {
+  const person = await Person.open(visit);
+  const sizes = { hidden_size: 2560, intermediate_size: 6912, num_hidden_layers: 20, num_attention_heads: 20, num_key_value_heads: 5, vocab_size: 64000 };
+  const config = { architectures: ["LlamaForCausalLM"], model_type: "llama", max_position_embeddings: 8192, ...sizes };
+  // Several lines submit themselves.
+  await person.paste("Say it", JSON.stringify(config, null, 2));
+  await person.reads(/a model like Llama [^(]*\(layers 20, hidden 2560/);
+  assert.match(await visit.at('[data-testid="ask"]', (it) => it.innerText), /like Llama .*own sizes/);
+  assert.equal(person.actions, 1);
+});
+
+test("where there are fewer than three plans, their place says so", async ({ visit }) => {
+  await visit.open();
+  await visit.page.waitForSelector('[data-testid="plans-strip"] [aria-busy=false]');
+  const rows = await visit.all('[data-testid="plans-strip"] .plan-rows li', (all) => all.length);
+  const says = await visit.at('[data-testid="plans-strip"]', (it) => it.innerText);
+  assert.equal(/No other run that fits/.test(says), rows > 0 && rows < 3);
+  // A plan that is named by its first step says that once.
+  const plans = await visit.all('[data-testid="plans-strip"] .plan-what', (all) => all.map((it) => it.innerText));
+  for (const plan of plans) assert.match(plan, /^[A-Z]/);
+});

@@ -64,19 +64,26 @@ pub fn PlanRows(focus: &'static str) -> impl IntoView {
             .found
             .with(|found| found.plans().take(ROWS).cloned().collect::<Vec<_>>())
     });
+    let are_few = move || planned.is_done() && (1..ROWS).contains(&rows.with(Vec::len));
     view! {
         <ul class="plan-rows" aria-busy=move || (!planned.is_done()).to_string()>
             <For each=move || rows.get() key=Proposal::write let(run)>
                 <Row run focus/>
             </For>
         </ul>
+        <Show when=are_few>
+            <p class="plan-none quiet">{text::NO_MORE_PLANS}</p>
+        </Show>
     }
 }
 
 #[component]
 fn Row(run: Proposal, focus: &'static str) -> impl IntoView {
     let session = Session::current();
-    let (name, steps, results) = (run.name.clone(), run.steps.clone(), run.results.clone());
+    let (name, results) = (run.name.clone(), run.results.clone());
+    // A plan that is named by its first step says that once.
+    let steps = run.steps.strip_prefix(&*name).unwrap_or(&run.steps);
+    let steps = steps.trim_start_matches("; ").to_string();
     let whole = format!("{}: {}", run.name, run.steps);
     let label = text::apply_plan(&run.name);
     let (bytes, seconds) = (run.needs, run.seconds);
@@ -86,9 +93,8 @@ fn Row(run: Proposal, focus: &'static str) -> impl IntoView {
     view! {
         <li>
             <p class="plan-what" title=whole>
-                <strong>{name}</strong>
-                " "
-                {steps}
+                <strong>{text::capital(&name)}</strong>
+                {(!steps.is_empty()).then(|| format!(": {steps}"))}
             </p>
             <p class="plan-figures">
                 <span class="number">{needs}</span>
