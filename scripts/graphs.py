@@ -103,58 +103,6 @@ def segformer():
     return SegformerForSemanticSegmentation(SegformerConfig(num_labels=150))
 
 
-def masks(b, s, device):
-    return dict(
-        pixel_values=torch.randn(b, 3, s, s, device=device),
-        mask_labels=[torch.zeros(7, s, s, device=device) for _ in range(b)],
-        class_labels=[torch.zeros(7, dtype=torch.long, device=device) for _ in range(b)],
-    )
-
-
-@model("mask2former-swin-tiny", "transformers", [(2, 384)], masks)
-def mask2former():
-    from transformers import Mask2FormerConfig, Mask2FormerForUniversalSegmentation, SwinConfig
-
-    stages = ["stage1", "stage2", "stage3", "stage4"]
-    backbone = SwinConfig(embed_dim=96, depths=[2, 2, 6, 2], num_heads=[3, 6, 12, 24], window_size=7, image_size=384, drop_path_rate=0.3, out_features=stages)
-    return Mask2FormerForUniversalSegmentation(Mask2FormerConfig(backbone_config=backbone, num_labels=80))
-
-
-def regions(b, s, device):
-    """512 regions of each image, of four sizes, as a sampler of proposals leaves them."""
-    sides = torch.tensor([0.08, 0.16, 0.32, 0.64], device=device).repeat(128) * s
-    corner = torch.linspace(0, 1, 512, device=device) * (s - sides)
-    boxes = torch.stack([corner, corner, corner + sides, corner + sides], 1)
-    return dict(
-        x=torch.randn(b, 3, s, s, device=device),
-        boxes=boxes.repeat(b, 1, 1),
-        labels=torch.randint(0, 91, (b * 512,), device=device),
-        targets=torch.randn(b * 512, 4, device=device),
-    )
-
-
-def detected(model, batch):
-    """Trunk, pyramid, proposals' head and boxes' head; which anchors become proposals is left out."""
-    x, (_, _, s, _) = batch["x"], batch["x"].shape
-    features = model.backbone(x)
-    objectness, deltas = model.rpn.head(list(features.values()))
-    regions = list(batch["boxes"].unbind(0))
-    pooled = model.roi_heads.box_roi_pool(features, regions, [(s, s)] * len(regions))
-    scores, moved = model.roi_heads.box_predictor(model.roi_heads.box_head(pooled))
-    first = sum(part.float().square().mean() for part in objectness) + sum(part.float().square().mean() for part in deltas)
-    return F.cross_entropy(scores, batch["labels"]) + F.smooth_l1_loss(moved[:, :4], batch["targets"]) + first
-
-
-PROPOSALS = "how anchors become proposals and are matched, which depends on the data: 512 regions of each image are given"
-
-
-@model("faster-rcnn-r50-fpn", "torchvision", [(2, 512), (2, 800)], regions, detected, PROPOSALS)
-def faster_rcnn():
-    from torchvision.models.detection import fasterrcnn_resnet50_fpn
-
-    return fasterrcnn_resnet50_fpn(weights=None, weights_backbone=None, trainable_backbone_layers=3)
-
-
 # --- diffusion -------------------------------------------------------------------------------------------------------
 
 

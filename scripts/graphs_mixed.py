@@ -37,8 +37,6 @@ hf("yolos-tiny", "YolosForObjectDetection", [(2, 512), (2, 800)], scenes(), hidd
    intermediate_size=768, image_size=[800, 1333], use_mid_position_embeddings=False, num_labels=91)
 RESNET_18 = dict(model_type="timm_backbone", backbone="resnet18", num_channels=3, features_only=True, use_pretrained_backbone=False, out_indices=[1, 2, 3, 4])
 hf("table-transformer-detection", "TableTransformerForObjectDetection", SCENES, scenes(), backbone_config=RESNET_18, num_queries=15, num_labels=2)
-hf("rtdetr-r50vd", "RTDetrForObjectDetection", SCENES, scenes(), num_labels=80, anchor_image_size=None)
-hf("rtdetr-v2-r50vd", "RTDetrV2ForObjectDetection", SCENES, scenes(), num_labels=80, anchor_image_size=None)
 hf("d-fine-m", "DFineForObjectDetection", SCENES, scenes(), num_labels=80, anchor_image_size=None)
 hf("conditional-detr-resnet-50", "ConditionalDetrForObjectDetection", SCENES, scenes(), num_labels=91)
 hf("deformable-detr", "DeformableDetrForObjectDetection", SCENES, scenes(), num_labels=91)
@@ -73,16 +71,6 @@ def frames(b, s, device):
 hf("w2v-bert-2.0", "Wav2Vec2BertForCTC", [(2, 256), (2, 512)], frames, NO_AUGMENT, vocab_size=32, layerdrop=0.0, apply_spec_augment=False)
 
 
-def read_out(b, s, device):
-    """Letters and the frames in which they are read out, of which there are 62 a second."""
-    return dict(input_ids=torch.randint(4, 80, (b, s // 4), device=device), attention_mask=padded(torch.ones(b, s // 4, dtype=torch.long, device=device)),
-                labels=torch.randn(b, s, 80, device=device), speaker_embeddings=torch.randn(b, 512, device=device))
-
-
-hf("speecht5-tts", "SpeechT5ForTextToSpeech", [(2, 256), (2, 512)], read_out, "layers that are left out by chance (`encoder_layerdrop`)", encoder_layerdrop=0.0,
-   decoder_layerdrop=0.0)
-
-
 def compared(model, batch):
     return model(**batch, return_loss=True).loss
 
@@ -96,15 +84,6 @@ def captioned(b, s, device):
 hf("clap-htsat-unfused", "ClapModel", [(2, 64), (2, 128)], captioned, None, compared)
 
 # --- images and text -------------------------------------------------------------------------------------------------
-
-
-def patched(b, s, device):
-    """Pictures as 16 by 16 patches, with a caption of 64 tokens."""
-    return dict(input_ids=torch.randint(3, 250000, (b, 64), device=device), pixel_values=torch.randn(b, s, 768, device=device),
-                pixel_attention_mask=torch.ones(b, s, dtype=torch.int32, device=device), spatial_shapes=torch.tensor([[16, s // 16]] * b, device=device))
-
-
-hf("siglip2-base-naflex", "Siglip2Model", [(2, 256)], patched, None, compared, text_config=dict(vocab_size=256000), vision_config=dict(num_patches=256))
 
 
 def written(b, s, device):
@@ -203,17 +182,3 @@ def translated(b, s, device):
 hf("seamless-m4t-medium", "SeamlessM4TForSpeechToText", [(2, 256), (2, 512)], translated, "layers that are left out by chance (`speech_encoder_layerdrop`)",
    vocab_size=256206, encoder_layers=12, decoder_layers=12, encoder_ffn_dim=4096, decoder_ffn_dim=4096, speech_encoder_layers=12, t2u_encoder_layers=4,
    t2u_decoder_layers=4, max_position_embeddings=4096, encoder_layerdrop=0.0, decoder_layerdrop=0.0, speech_encoder_layerdrop=0.0, **QUIET)
-
-# --- things that are named -------------------------------------------------------------------------------------------
-
-
-def named(b, s, device):
-    """A picture, and four names in it."""
-    ids = torch.tensor([[101, 4937, 1012, 3899, 1012, 2711, 1012, 2482, 1012, 102]] * b, device=device)
-    return dict(scenes()(b, s, device), input_ids=ids, attention_mask=torch.ones_like(ids))
-
-
-hf("grounding-dino-base", "GroundingDinoForObjectDetection", [(2, 640)], named, NO_PATHS, fusion_droppath=0.0,
-   backbone_config=dict(model_type="swin", embed_dim=128, depths=[2, 2, 18, 2], num_heads=[4, 8, 16, 32], window_size=12, image_size=384, drop_path_rate=0.0,
-                        out_indices=[2, 3, 4]),
-   text_config=dict(model_type="bert"))

@@ -10,6 +10,7 @@ use crate::nets::{self, ModelError, Net, Sizes};
 use crate::parallel::World;
 use crate::step::{self, Detail, FEWEST_PASSES, Run, RunPlan};
 use crate::tape::Machine;
+use headroom_catalog::ModelEntry;
 use headroom_scenario::{Case, Checkpointing, Objective, Parallelism, Problem, Scenario};
 
 /// Training steps of a run from the start: all later ones equal the last.
@@ -179,9 +180,14 @@ fn network(case: &Case) -> Result<Box<dyn Net>, Unsupported> {
             .filter(|entry| entry.graph != "sequence");
         let length = listed.and_then(|entry| Some((entry.graph, case.listed_size(entry.graph)?)));
         let net = nets::graph::of_length(graph?, length);
-        net.supports(data, &case.scenario.training)
-            .map_err(Unsupported::Model)?;
-        return Ok(net);
+        let Err(refusal) = net.supports(data, &case.scenario.training) else {
+            return Ok(net);
+        };
+        // A size or a method that was not recorded: the architecture's forward function, where it has one.
+        let by_hand = case
+            .model
+            .and_then(|entry| forward_function(case, entry).ok());
+        return by_hand.ok_or(Unsupported::Model(refusal));
     }
     if let Some(network) = &model.network {
         let plan = network.plan(&model.dims, data.micro_batch, data.sequence);
@@ -190,18 +196,23 @@ fn network(case: &Case) -> Result<Box<dyn Net>, Unsupported> {
     let Some(entry) = case.model else {
         return Err(Unsupported::UnknownModel(model.id.clone()));
     };
-    let mut sizes = Sizes::from_entry(entry);
-    sizes.extend(&model.dims);
-    let (architecture, sizes) = implementations::of_trainer(case, entry.arch, sizes);
-    let net = nets::build(architecture, &sizes).map_err(Unsupported::Model)?;
-    net.supports(data, &case.scenario.training)
-        .map_err(Unsupported::Model)?;
+    let net = forward_function(case, entry).map_err(Unsupported::Model)?;
     let objective = case.scenario.training.task.objective;
     let has_parts =
         net.language_model().is_some() || (objective.trains_head() && net.text_encoder().is_some());
     if has_task && !has_parts {
         return Err(no_task(case));
     }
+    Ok(net)
+}
+
+/// The network of an entry's architecture in the scenario's sizes.
+fn forward_function(case: &Case, entry: &ModelEntry) -> Result<Box<dyn Net>, ModelError> {
+    let mut sizes = Sizes::from_entry(entry);
+    sizes.extend(&case.scenario.model.dims);
+    let (architecture, sizes) = implementations::of_trainer(case, entry.arch, sizes);
+    let net = nets::build(architecture, &sizes)?;
+    net.supports(&case.scenario.data, &case.scenario.training)?;
     Ok(net)
 }
 

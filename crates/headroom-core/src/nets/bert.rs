@@ -43,7 +43,7 @@ enum Head {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Bert {
+pub(crate) struct Bert {
     architecture: Architecture,
     head: Head,
     config: Config,
@@ -77,9 +77,18 @@ pub(crate) fn layoutlm(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     build_as(sizes, Architecture::LayoutLm)
 }
 
+/// BERT as a part of another model.
+pub(crate) fn tower(sizes: &Sizes) -> Result<Bert, ModelError> {
+    new(sizes, Architecture::Bert)
+}
+
 fn build_as(sizes: &Sizes, architecture: Architecture) -> Result<Box<dyn Net>, ModelError> {
+    Ok(Box::new(new(sizes, architecture)?))
+}
+
+fn new(sizes: &Sizes, architecture: Architecture) -> Result<Bert, ModelError> {
     let config = Config::new(sizes)?;
-    Ok(Box::new(Bert {
+    Ok(Bert {
         architecture,
         head: if sizes.is_set("head=cls") {
             Head::SequenceClassification
@@ -99,7 +108,7 @@ fn build_as(sizes: &Sizes, architecture: Architecture) -> Result<Box<dyn Net>, M
         task_types: sizes.or("task_types", 0),
         places: sizes.or("places", 1024),
         config,
-    }))
+    })
 }
 
 impl Net for Bert {
@@ -194,7 +203,14 @@ impl Bert {
         (logits, Some(pooled))
     }
 
-    fn model(&self, cx: &Cx, ids: &Tensor, positions: &Tensor, padding: Option<&Tensor>) -> Tensor {
+    /// `BertModel.forward` without a pooler.
+    pub(crate) fn model(
+        &self,
+        cx: &Cx,
+        ids: &Tensor,
+        positions: &Tensor,
+        padding: Option<&Tensor>,
+    ) -> Tensor {
         let Config { layers, hidden, .. } = self.config;
         let mut embedded = cx.module("embeddings", |cx| {
             if self.architecture == Architecture::LayoutLm {

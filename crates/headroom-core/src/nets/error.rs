@@ -36,6 +36,15 @@ pub enum ModelError {
         /// The smallest value that is accepted.
         least: u64,
     },
+    /// A size that does not divide as the architecture's maps do.
+    NoMultiple {
+        /// The size.
+        name: &'static str,
+        /// The value that it has.
+        value: u64,
+        /// What it must be a multiple of.
+        of: u64,
+    },
     /// Every position of a sequence is a step of its own, in each recurrent layer.
     SequenceTooLong {
         /// The length of a sequence (`data.sequence`).
@@ -83,6 +92,13 @@ impl fmt::Display for ModelError {
             }
             Self::TooSmall { name, value, least } => {
                 write!(f, "{name} is {value}; expected at least {least}")
+            }
+            Self::NoMultiple { name, value, of } => {
+                let near = (value / of).max(1).saturating_mul(*of);
+                write!(
+                    f,
+                    "{name} is {value}; expected a multiple of {of}, such as {near}"
+                )
             }
             Self::SequenceTooLong {
                 sequence,

@@ -55,6 +55,7 @@ mod seq2seq;
 mod siglip;
 mod sizes;
 mod sliding_chunks;
+mod speecht5;
 mod stack;
 mod swin;
 mod t5;

@@ -7,8 +7,8 @@ use super::{
     ModelError, Net, Sizes, albert, bert, blip, clip, deberta, deberta_first, decoder, detection,
     distilbert, dit, equivariant, esm, gnn, gpt2, layoutlmv3, litgpt, longformer, mamba, megatron,
     mmdit, modernbert, mpnet, nomic_bert, parakeet, patchtst, pictures, recurrent, sam, seq2seq,
-    siglip, swin, t5, text_to_image, torchtitan, unet, video, vision, vit, vit_mae, wav2vec2,
-    xlnet,
+    siglip, speecht5, swin, t5, text_to_image, torchtitan, unet, video, vision, vit, vit_mae,
+    wav2vec2, xlnet,
 };
 
 /// An architecture's forward function, by the name that the catalogue uses.
@@ -59,6 +59,7 @@ const ARCHITECTURES: &[(&str, Build)] = &[
     ("roberta", bert::roberta),
     ("siglip", siglip::build),
     ("siglip2", siglip::second),
+    ("speecht5", speecht5::build),
     ("blip", blip::build),
     ("swin", swin::build),
     ("swinv2", swin::second),

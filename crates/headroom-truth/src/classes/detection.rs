@@ -10,10 +10,19 @@ use headroom_scenario::Scenario;
 struct Sizes {
     batch: u64,
     images: Vec<[u64; 2]>,
+    boxes: Option<u64>,
 }
 
-pub(super) fn set(record: &Record, _: &ModelEntry, scenario: &mut Scenario) -> Result<(), String> {
-    let Sizes { batch, images } = record.sizes()?;
+pub(super) fn set(
+    record: &Record,
+    entry: &ModelEntry,
+    scenario: &mut Scenario,
+) -> Result<(), String> {
+    let Sizes {
+        batch,
+        images,
+        boxes,
+    } = record.sizes()?;
     let [[height, width]] = images.as_slice() else {
         return Err("a sample is one picture".into());
     };
@@ -21,6 +30,9 @@ pub(super) fn set(record: &Record, _: &ModelEntry, scenario: &mut Scenario) -> R
         return Err(format!("no setting says a picture of {height} × {width}"));
     }
     scenario.data.micro_batch = batch;
-    scenario.model.dims.insert("img".into(), *height);
+    let dims = &mut scenario.model.dims;
+    dims.insert("img".into(), *height);
+    let objects = boxes.filter(|_| entry.size("objects").is_some());
+    dims.extend(objects.map(|objects| ("objects".into(), objects)));
     Ok(())
 }

@@ -58,7 +58,7 @@ fn bottleneck(cx: &Cx, input: &Tensor, width: u64, stride: u64) -> Tensor {
 }
 
 /// `x * scale + bias` of buffers.
-fn frozen_norm(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
+pub(super) fn frozen_norm(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
     cx.module(name, |cx| {
         let channels = x.size(1);
         let parts = ["weight", "bias", "running_mean", "running_var"]

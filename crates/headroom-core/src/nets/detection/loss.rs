@@ -53,7 +53,7 @@ fn match_boxes(logits: &Tensor, targets: &Tensor) {
 }
 
 /// `center_to_corners_format`.
-fn corners(boxes: &Tensor) -> Tensor {
+pub(super) fn corners(boxes: &Tensor) -> Tensor {
     let parts = boxes.unbind_along(-1);
     let ends: Vec<Tensor> = parts
         .iter()
@@ -63,4 +63,32 @@ fn corners(boxes: &Tensor) -> Tensor {
         Some((first, rest)) => Tensor::cat(first, &rest.iter().collect::<Vec<_>>(), -1),
         None => boxes.clone(),
     }
+}
+
+/// `box_iou` of each with each, or, of the smallest box around both, `generalized_box_iou`: `[N, M]`.
+pub(super) fn overlaps(first: &Tensor, second: &Tensor, generalized: bool) -> Tensor {
+    // The larger or smaller of two corners is as large as their sum.
+    let corner = || {
+        let first = first.narrow(1, 2).unsqueeze(1);
+        first.add(&second.narrow(1, 2))
+    };
+    let area = || {
+        let (start, end) = (corner(), corner());
+        let sides = end.sub(&start).pipe(Tensor::clamp);
+        sides.select(-1).mul(&sides.select(-1))
+    };
+    let (ratio, union) = {
+        let inner = area();
+        let own = |boxes: &Tensor| boxes.select(-1).mul(&boxes.select(-1));
+        let sum = own(first).unsqueeze(1).add(&own(second));
+        let union = sum.sub(&inner);
+        drop(sum);
+        (inner.div(&union), union)
+    };
+    if !generalized {
+        return ratio;
+    }
+    let outer = area();
+    let rest = outer.sub(&union).pipe(|rest| rest.div(&outer));
+    ratio.sub(&rest)
 }

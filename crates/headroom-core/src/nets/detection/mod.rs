@@ -1,15 +1,28 @@
-//! Detectors of transformers that predict a set of boxes: YOLOS and DETR. Their pictures have as many objects each as `objects` says.
+//! Detectors of transformers that predict a set of boxes: YOLOS, DETR and RT-DETR; and Faster R-CNN, which looks at regions. Their pictures have as many objects each as `objects` says.
 
 mod backbone;
+mod deformable;
 mod detr;
+mod faster_rcnn;
+mod grounding_dino;
 mod loss;
+mod mask2former;
+mod rt_detr;
 mod yolos;
 
 use super::net::Build;
 use super::{Cx, Sizes};
 use crate::tape::{DType, Tensor};
 
-pub(super) const FAMILIES: &[(&str, Build)] = &[("detr", detr::build), ("yolos", yolos::build)];
+pub(super) const FAMILIES: &[(&str, Build)] = &[
+    ("detr", detr::build),
+    ("faster_rcnn", faster_rcnn::build),
+    ("grounding_dino", grounding_dino::build),
+    ("mask2former", mask2former::build),
+    ("rt_detr", rt_detr::first),
+    ("rt_detr_v2", rt_detr::second),
+    ("yolos", yolos::build),
+];
 
 /// Pictures of a height and a width, and the number of objects in each.
 #[derive(Clone, Copy, Debug)]
@@ -43,14 +56,25 @@ impl Pictures {
 
 /// `…MLPPredictionHead` of three layers.
 fn prediction_head(cx: &Cx, name: &'static str, x: &Tensor, out: u64) -> Tensor {
-    cx.module(name, |cx| {
-        let layer = |i: usize, x: &Tensor, width: u64| {
-            cx.module("layers", |cx| {
-                cx.linear(super::vision::index_name(i), x, width, true)
-            })
-        };
-        let mut y = layer(0, x, x.size(-1)).relu();
-        y = layer(1, &y, x.size(-1)).relu();
-        layer(2, &y, out)
+    let width = x.size(-1);
+    cx.module(name, |cx| perceptron(cx, x, &[width, width, out]))
+}
+
+/// The same of layers of these widths.
+fn perceptron(cx: &Cx, x: &Tensor, widths: &[u64]) -> Tensor {
+    let layers = widths.iter().enumerate();
+    layers.fold(x.clone(), |x, (i, width)| {
+        let y = cx.module("layers", |cx| {
+            cx.linear(super::vision::index_name(i), &x, *width, true)
+        });
+        if i + 1 < widths.len() { y.relu() } else { y }
     })
+}
+
+/// `torch.cat` of a list.
+fn joined(all: &[Tensor], dim: isize, otherwise: &Tensor) -> Tensor {
+    match all.split_first() {
+        Some((first, rest)) => Tensor::cat(first, &rest.iter().collect::<Vec<_>>(), dim),
+        None => otherwise.clone(),
+    }
 }

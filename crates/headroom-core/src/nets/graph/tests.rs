@@ -191,12 +191,7 @@ fn every_shipped_graph_is_small_and_runs_where_it_was_recorded() {
                 };
                 peak_of(net(shipped(entry.id).unwrap()), 2, length, training).is_some()
             };
-            // Mask2Former samples its masks at points in fp32, RT-DETR its features, which PyTorch refuses for those in bf16.
-            let precision = match entry.id {
-                "mask2former-swin-tiny" | "rtdetr-r50vd" | "rtdetr-v2-r50vd" => Precision::AmpBf16,
-                _ => Precision::Bf16,
-            };
-            assert!(runs(precision), "{} at {length}", entry.id);
+            assert!(runs(Precision::Bf16), "{} at {length}", entry.id);
         }
         count += 1;
     }

@@ -14,7 +14,7 @@ use layer::Layer;
 use windows::merge_patches;
 
 #[derive(Clone, Debug)]
-struct Swin {
+pub(crate) struct Swin {
     embed: u64,
     depths: Vec<u64>,
     heads: Vec<u64>,
@@ -24,6 +24,10 @@ struct Swin {
     classes: u64,
     /// Whether it is the second generation: cosine attention, norms behind what they follow.
     second: bool,
+    /// As a backbone windows keep their size on small maps, and maps are those before patches are merged.
+    whole: bool,
+    /// Stochastic depth.
+    paths: bool,
 }
 
 pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
@@ -35,28 +39,109 @@ pub(crate) fn second(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
 }
 
 fn build_as(sizes: &Sizes, second: bool) -> Result<Box<dyn Net>, ModelError> {
-    let (depths, heads) = (sizes.list("depths")?, sizes.list("heads")?);
-    if depths.len() != heads.len() {
-        return Err(ModelError::MismatchedLists {
-            names: "`depths` and `heads`",
-            expected: "one of each for every stage",
-        });
-    }
-    let stages = sizes
-        .get("stages")
-        .and_then(|stages| usize::try_from(stages.max(1)).ok())
-        .unwrap_or(usize::MAX);
-    Ok(Box::new(Swin {
-        embed: sizes.need("embed")?,
-        depths: depths.iter().copied().take(stages).collect(),
-        heads: heads.iter().map(|&n| n.max(1)).take(stages).collect(),
-        window: sizes.or("window", 7).max(1),
-        image: sizes.or("img", 224),
-        patch: sizes.or("patch", 4).max(1),
-        classes: sizes.or("classes", 1000),
-        second,
-    }))
+    Ok(Box::new(Swin::new(sizes, second)?))
 }
+
+impl Swin {
+    fn new(sizes: &Sizes, second: bool) -> Result<Self, ModelError> {
+        let (depths, heads) = (sizes.list("depths")?, sizes.list("heads")?);
+        if depths.len() != heads.len() {
+            return Err(ModelError::MismatchedLists {
+                names: "`depths` and `heads`",
+                expected: "one of each for every stage",
+            });
+        }
+        let stages = sizes
+            .get("stages")
+            .and_then(|stages| usize::try_from(stages.max(1)).ok())
+            .unwrap_or(usize::MAX);
+        Ok(Self {
+            embed: sizes.need("embed")?,
+            depths: depths.iter().copied().take(stages).collect(),
+            heads: heads.iter().map(|&n| n.max(1)).take(stages).collect(),
+            window: sizes.or("window", 7).max(1),
+            image: sizes.or("img", 224),
+            patch: sizes.or("patch", 4).max(1),
+            classes: sizes.or("classes", 1000),
+            second,
+            whole: false,
+            paths: sizes.or("paths", 1) != 0,
+        })
+    }
+
+    /// `SwinBackbone`.
+    pub(crate) fn backbone(sizes: &Sizes) -> Result<Self, ModelError> {
+        Ok(Self {
+            whole: true,
+            ..Self::new(sizes, false)?
+        })
+    }
+
+    /// The normed maps of the stages from this one on.
+    pub(crate) fn features(&self, cx: &Cx, image: &Tensor, first: usize) -> Vec<Tensor> {
+        let maps = cx.module("swin", |cx| {
+            let patch = self.patch;
+            let [side, even] = [image.size(2), image.size(2).div_ceil(patch) * patch];
+            let padded = if even > side {
+                image.pad_to(&[image.size(0), image.size(1), even, even])
+            } else {
+                image.clone()
+            };
+            let (last, maps) = self.stages(cx, &padded);
+            drop(cx.layer_norm("layernorm", &last));
+            maps
+        });
+        let stages = maps.iter().enumerate().skip(first);
+        cx.module("hidden_states_norms", |cx| {
+            stages
+                .map(|(i, map)| {
+                    let [n, c, h, w] = [map.size(0), map.size(1), map.size(2), map.size(3)];
+                    let rows = map.permute(&[0, 2, 3, 1]).contiguous().view(&[n, h * w, c]);
+                    let name = STAGE_NAMES.get(i).copied().unwrap_or("stem");
+                    let normed = cx.layer_norm(name, &rows);
+                    normed
+                        .view(&[n, h, w, c])
+                        .permute(&[0, 3, 1, 2])
+                        .contiguous()
+                })
+                .collect()
+        })
+    }
+
+    /// The last states, and the map of each stage.
+    fn stages(&self, cx: &Cx, image: &Tensor) -> (Tensor, Vec<Tensor>) {
+        let embedded = cx.module("embeddings", |cx| {
+            let embedded = cx.module("patch_embeddings", |cx| {
+                patches(cx, "projection", image, self.embed, self.patch)
+            });
+            cx.layer_norm("norm", &embedded)
+        });
+        let own = Self {
+            image: image.size(2),
+            ..self.clone()
+        };
+        let mut maps = Vec::new();
+        let mut hidden = embedded;
+        cx.module("encoder", |cx| {
+            for i in 0..self.depths.len() {
+                let own = own.clone();
+                let state = vec![hidden.clone()];
+                let outputs = cx.layer("layers", i, state, move |cx, state| match state.first() {
+                    Some(input) => own.stage(cx, input, i),
+                    None => Vec::new(),
+                });
+                let mut outputs = outputs.into_iter();
+                if let Some(next) = outputs.next() {
+                    hidden = next;
+                }
+                maps.extend(outputs.next());
+            }
+        });
+        (hidden, maps)
+    }
+}
+
+const STAGE_NAMES: [&str; 4] = ["stage1", "stage2", "stage3", "stage4"];
 
 impl Net for Swin {
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
@@ -117,14 +202,16 @@ impl Swin {
         let layers_before: u64 = self.depths.iter().take(i).sum();
         let side = (0..i).fold(self.image / self.patch, |side, _| side.div_ceil(2));
         let heads = self.heads.get(i).copied().unwrap_or(1);
-        let window = self.window.min(side).max(1);
-        let shifts = side > self.window;
+        let fits = if self.whole { self.window } else { side };
+        let window = self.window.min(fits).max(1);
+        let shifts = self.whole || side > self.window;
+        let paths = self.paths;
         let layer = move |block: usize| Layer {
             heads,
             side,
             window,
             shifted: shifts && block % 2 == 1,
-            drop_path: layers_before + block as u64 > 0,
+            drop_path: paths && layers_before + block as u64 > 0,
         };
         if self.second {
             return self.second_stage(cx, input, (i, depth), layer);
@@ -135,17 +222,23 @@ impl Swin {
         let Some(hidden) = outputs.first().cloned() else {
             return outputs;
         };
-        let (merged, side) = if i + 1 < self.depths.len() {
+        let (merged, merged_side) = if i + 1 < self.depths.len() {
             let merged = cx.module("downsample", |cx| merge_patches(cx, &hidden, side, false));
             (merged, side.div_ceil(2))
         } else {
-            (hidden, side)
+            (hidden.clone(), side)
         };
-        let (b, channels) = (merged.size(0), merged.size(2));
-        let image = merged
+        let (seen, side) = if self.whole {
+            (&hidden, side)
+        } else {
+            (&merged, merged_side)
+        };
+        let (b, channels) = (seen.size(0), seen.size(2));
+        let image = seen
             .view(&[b, side, side, channels])
             .permute(&[0, 3, 1, 2])
             .contiguous();
+        drop(hidden);
         let weights = outputs.drain(1..);
         [merged, image].into_iter().chain(weights).collect()
     }

@@ -12,7 +12,7 @@ mod mobilenet;
 mod mobilenet_v2;
 mod mobilevit;
 mod regnet;
-mod resnet;
+pub(crate) mod resnet;
 mod segformer;
 mod tiny_vit;
 mod transformers;

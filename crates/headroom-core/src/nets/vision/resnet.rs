@@ -61,27 +61,9 @@ pub(crate) fn from_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
 
 impl ImageModel for ResNet {
     fn logits(&self, cx: &Cx, image: &Tensor, classes: u64) -> Tensor {
-        let mut x = cx.conv2d("conv1", image, 64, 7, Conv::stride(2).padded(3), false);
-        x = cx.batch_norm("bn1", &x);
-        x = x.relu_();
-        x = x.max_pool2d(3, Conv::stride(2).padded(1));
-        for (stage, name) in ["layer1", "layer2", "layer3", "layer4"]
-            .into_iter()
-            .enumerate()
-        {
-            let this = *self;
-            let planes = 64 << stage;
-            let blocks = self.blocks.get(stage).copied().unwrap_or(0) as usize;
-            x = cx.module(name, |cx| {
-                cx.blocks(blocks, &x, move |cx, x, i| {
-                    let stride = if stage > 0 && i == 0 { 2 } else { 1 };
-                    if this.bottleneck {
-                        this.bottleneck(cx, x, planes, stride)
-                    } else {
-                        basic(cx, x, planes, stride)
-                    }
-                })
-            });
+        let mut x = stem(cx, image);
+        for stage in 0..STAGES.len() {
+            x = self.stage(cx, &x, stage);
         }
         x = x.adaptive_avg_pool2d(1);
         x = x.flattened_from_one();
@@ -89,7 +71,38 @@ impl ImageModel for ResNet {
     }
 }
 
+const STAGES: [&str; 4] = ["layer1", "layer2", "layer3", "layer4"];
+
 impl ResNet {
+    fn stage(&self, cx: &Cx, x: &Tensor, stage: usize) -> Tensor {
+        let this = *self;
+        let planes = 64 << stage;
+        let blocks = self.blocks.get(stage).copied().unwrap_or(0) as usize;
+        let name = STAGES.get(stage).copied().unwrap_or_default();
+        cx.module(name, |cx| {
+            cx.blocks(blocks, x, move |cx, x, i| {
+                let stride = if stage > 0 && i == 0 { 2 } else { 1 };
+                if this.bottleneck {
+                    this.bottleneck(cx, x, planes, stride)
+                } else {
+                    basic(cx, x, planes, stride)
+                }
+            })
+        })
+    }
+
+    /// The maps of all stages, the last one last.
+    pub(crate) fn features(&self, cx: &Cx, image: &Tensor) -> Vec<Tensor> {
+        let mut x = stem(cx, image);
+        let stages = 0..STAGES.len();
+        stages
+            .map(|stage| {
+                x = self.stage(cx, &x, stage);
+                x.clone()
+            })
+            .collect()
+    }
+
     fn bottleneck(&self, cx: &Cx, x: &Tensor, planes: u64, stride: u64) -> Tensor {
         let width = planes * self.width_per_group / 64 * self.groups;
         let (start, identity) = (cx.tape.construction_point(), x.clone());
@@ -104,6 +117,13 @@ impl ResNet {
         out = cx.batch_norm("bn3", &out);
         add_identity(cx, start, [&out, &identity], 4 * planes, stride)
     }
+}
+
+fn stem(cx: &Cx, image: &Tensor) -> Tensor {
+    let mut x = cx.conv2d("conv1", image, 64, 7, Conv::stride(2).padded(3), false);
+    x = cx.batch_norm("bn1", &x);
+    x = x.relu_();
+    x.max_pool2d(3, Conv::stride(2).padded(1))
 }
 
 fn basic(cx: &Cx, x: &Tensor, planes: u64, stride: u64) -> Tensor {

@@ -46,6 +46,33 @@ impl Tensor {
     }
 }
 
+impl Tensor {
+    /// `self.masked_select(mask)` with a mask that is expanded to this shape and true at so many places: saves it
+    /// (`masked_select_backward` in FunctionsManual.cpp scatters into zeros).
+    pub fn masked_select(&self, mask: &Tensor, count: u64) -> Tensor {
+        let (shape, dtype) = (*self.shape(), self.dtype());
+        let tape = self.tape();
+        let whole_mask = tape.empty("masked_select", shape, DType::Bool);
+        let out = tape.empty("masked_select", [count], dtype);
+        tape.workspace("masked_select", selection_workspace(self.numel()));
+        drop(whole_mask);
+        tape.kernel("masked_select", dtype, 0.0, 2.0 * out.bytes() as f64);
+        out.from_op(&[self], |_| {
+            let kept = mask.save();
+            borrowing(move |g| {
+                let _mask = kept.unpack();
+                let tape = g.tape();
+                let zeros = tape.empty("new_zeros", shape, g.dtype());
+                let prefix_sum = tape.empty("masked_scatter", shape, DType::I64);
+                let whole_mask = tape.empty("masked_scatter", shape, DType::Bool);
+                tape.workspace("masked_scatter", scan_workspace(zeros.numel()));
+                drop((whole_mask, prefix_sum));
+                grads([Some(zeros)])
+            })
+        })
+    }
+}
+
 /// cub's `DeviceSelect`: sixteen bytes for each tile of 4608 elements and for the 32 before the first.
 fn selection_workspace(count: u64) -> u64 {
     const TILE: u64 = 4608;

@@ -89,9 +89,13 @@ fn own_ending(arch: &str, encodes: bool) -> Option<&'static str> {
         "vit" | "deit" | "dinov2_hf" | "beit_hf" | "convnextv2" | "mobilenet_v2_hf"
         | "mobilevit" | "regnet" | "swinv2" => Some("ForImageClassification"),
         "xlnet" => Some("LMHeadModel"),
-        "detr" | "yolos" => Some("ForObjectDetection"),
+        "detr" | "grounding_dino" | "rt_detr" | "rt_detr_v2" | "yolos" => {
+            Some("ForObjectDetection")
+        }
         "wav2vec2_bert" => Some("ForCTC"),
         "layoutlmv3" => Some("ForTokenClassification"),
+        "mask2former" => Some("ForUniversalSegmentation"),
+        "speecht5" => Some("ForTextToSpeech"),
         "segformer" => Some("ForSemanticSegmentation"),
         "dinov3" | "siglip2" => Some("Model"),
         "albert" | "esm" | "mpnet" => Some("ForMaskedLM"),

@@ -303,7 +303,8 @@ impl Reading<'_> {
                 self.refuse(key, given, format!("{value} for this network"));
             }
         }
-        for (key, like) in ALIKE {
+        let alike = ALIKE.iter().filter(|(key, _)| !own::knows(kind, key));
+        for (key, like) in alike {
             if let (Some(given), Some(other)) = (document.get(key), document.get(like))
                 && given != other
             {
@@ -372,7 +373,7 @@ impl Reading<'_> {
         sizes.extend(given);
         layers::add(document, kind.arch, &mut sizes);
         layers::add_sets(document, kind.name, &mut sizes);
-        stages::add(document, kind.arch, &mut sizes);
+        stages::add(document, kind, &mut sizes);
         layers::derive(document, kind.arch, &mut sizes);
         own::add(document, kind, &mut sizes);
         if let Some(labels) = labels(document) {
@@ -475,7 +476,7 @@ fn known(key: &str, kind: &ModelType) -> bool {
         || SIZES.iter().any(|(_, names)| names.contains(&key))
         || ALIKE.iter().any(|(known, _)| *known == key)
         || own::knows(kind, key)
-        || stages::knows(kind.arch, key)
+        || stages::knows(kind, key)
         || kind
             .fixed
             .iter()

@@ -28,6 +28,11 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("dinov3", "query_bias", "q_bias"),
     ("dinov3", "use_gated_mlp", "gated"),
     ("dinov3", "value_bias", "v_bias"),
+    ("grounding_dino", "decoder_attention_heads", "decoder_heads"),
+    ("grounding_dino", "decoder_ffn_dim", "decoder_ffn"),
+    ("grounding_dino", "max_text_len", "text_len"),
+    ("grounding_dino", "num_queries", "queries"),
+    ("grounding_dino", "encoder_n_points", "points"),
     ("jamba", "mamba_dt_rank", "dt_rank"),
     ("jamba", "mamba_expand", "expand"),
     ("layoutlmv3", "coordinate_size", "coordinate"),
@@ -39,6 +44,10 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("llama4_text", "interleave_moe_layer_step", "moe_every"),
     ("llama4_vision_model", "projector_input_dim", "proj_in"),
     ("llama4_vision_model", "projector_output_dim", "proj_out"),
+    ("mask2former", "dim_feedforward", "decoder_ffn"),
+    ("mask2former", "hidden_dim", "hidden"),
+    ("mask2former", "num_queries", "queries"),
+    ("mask2former", "train_num_points", "points"),
     ("parakeet_encoder", "attention_bias", "bias"),
     ("patchtst", "context_length", "steps_in"),
     ("patchtst", "num_input_channels", "channels"),
@@ -48,10 +57,38 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("phimoe", "lm_head_bias", "head_bias"),
     ("regnet", "downsample_in_first_stage", "first_halves"),
     ("regnet", "groups_width", "group"),
+    ("rt_detr", "decoder_attention_heads", "decoder_heads"),
+    ("rt_detr", "decoder_ffn_dim", "decoder_ffn"),
+    ("rt_detr", "decoder_n_points", "points"),
+    ("rt_detr", "encoder_hidden_dim", "encoder_hidden"),
+    ("rt_detr", "freeze_backbone_batch_norms", "frozen_norms"),
+    ("rt_detr", "learn_initial_query", "learned_queries"),
+    ("rt_detr", "num_denoising", "denoising"),
+    ("rt_detr", "num_queries", "queries"),
+    ("rt_detr_v2", "decoder_attention_heads", "decoder_heads"),
+    ("rt_detr_v2", "decoder_ffn_dim", "decoder_ffn"),
+    ("rt_detr_v2", "decoder_n_points", "points"),
+    ("rt_detr_v2", "encoder_hidden_dim", "encoder_hidden"),
+    ("rt_detr_v2", "freeze_backbone_batch_norms", "frozen_norms"),
+    ("rt_detr_v2", "learn_initial_query", "learned_queries"),
+    ("rt_detr_v2", "num_denoising", "denoising"),
+    ("rt_detr_v2", "num_queries", "queries"),
     ("sam_vision_model", "mlp_dim", "ffn"),
     ("segformer", "decoder_hidden_size", "decoder"),
     ("siglip2_text_model", "projection_size", "proj"),
     ("siglip2_vision_model", "num_patches", "patches"),
+    ("speecht5", "decoder_attention_heads", "decoder_heads"),
+    ("speecht5", "decoder_ffn_dim", "decoder_ffn"),
+    ("speecht5", "encoder_max_relative_position", "distances"),
+    ("speecht5", "max_speech_positions", "speech_ctx"),
+    ("speecht5", "max_text_positions", "ctx"),
+    ("speecht5", "reduction_factor", "factor"),
+    ("speecht5", "speaker_embedding_dim", "speaker"),
+    ("speecht5", "speech_decoder_postnet_kernel", "post_kernel"),
+    ("speecht5", "speech_decoder_postnet_layers", "post_layers"),
+    ("speecht5", "speech_decoder_postnet_units", "post_width"),
+    ("speecht5", "speech_decoder_prenet_layers", "pre_layers"),
+    ("speecht5", "speech_decoder_prenet_units", "pre_width"),
     ("wav2vec2-bert", "conv_depthwise_kernel_size", "kernel"),
     ("wav2vec2-bert", "feature_projection_input_dim", "features"),
     ("yolos", "num_detection_tokens", "queries"),
@@ -63,9 +100,14 @@ const KEYS: &[(&str, &str, &str)] = &[
 /// Sizes that a family computes from other values (`add`).
 #[cfg(test)]
 const COMPUTED: &[&str] = &[
+    "bottleneck",
+    "expansion_percent",
+    "guided",
     "img_w",
     "distances",
     "drop",
+    "encoder_heads",
+    "decoder_heads",
     "paths",
     "pooled",
     "reach",
@@ -91,9 +133,12 @@ pub(super) fn knows(kind: &ModelType, key: &str) -> bool {
         "led" | "longformer" => key == "attention_window",
         "jamba" => key.starts_with("attn_layer_") || key.starts_with("expert_layer_"),
         "llama4_text" => key == "moe_layers",
+        "mask2former" => key == "encoder_feedforward_dim",
         "mobilenet_v2" => key == "depth_multiplier",
         "patchtst" => key == "pooling_type",
-        "regnet" => key == "layer_type",
+        "regnet" | "rt_detr_resnet" => key == "layer_type",
+        "rt_detr" | "rt_detr_v2" => key == "hidden_expansion",
+        "speecht5" => key.starts_with("guided_attention_") || key == "use_guided_attention_loss",
         "wav2vec2-bert" => key.ends_with("_max_position_embeddings"),
         _ => false,
     };
@@ -173,6 +218,21 @@ pub(super) fn add(document: &Document, kind: &ModelType, sizes: &mut BTreeMap<St
                 sizes.insert("ctx".into(), 1024);
             }
         }
+        "grounding-dino" => {
+            // The backbone's heads are a list.
+            let heads = sizes.remove("heads").unwrap_or(8);
+            sizes.insert("encoder_heads".into(), heads);
+        }
+        "mask2former" => {
+            let heads = sizes.remove("heads").unwrap_or(8);
+            sizes.insert("decoder_heads".into(), heads);
+            let ffn = whole(document, "encoder_feedforward_dim").unwrap_or(1024);
+            sizes.insert("ffn".into(), ffn);
+        }
+        "swin" => {
+            let drops = rate("drop_path_rate").is_none_or(|rate| rate > 0.0);
+            sizes.insert("paths".into(), u64::from(drops));
+        }
         "mobilenet_v2" => {
             let width = rate("depth_multiplier").unwrap_or(1.0).clamp(0.0, 100.0);
             sizes.insert("width_percent".into(), (width * 100.0).round() as u64);
@@ -180,6 +240,19 @@ pub(super) fn add(document: &Document, kind: &ModelType, sizes: &mut BTreeMap<St
         "regnet" => {
             let squeezes = text(document, "layer_type") != Some("x");
             sizes.insert("squeezes".into(), u64::from(squeezes));
+        }
+        "rt_detr" | "rt_detr_v2" => {
+            let share = rate("hidden_expansion").unwrap_or(1.0).clamp(0.0, 100.0);
+            sizes.insert("expansion_percent".into(), (share * 100.0).round() as u64);
+        }
+        "rt_detr_resnet" => {
+            let deep = text(document, "layer_type") != Some("basic");
+            sizes.insert("bottleneck".into(), u64::from(deep));
+        }
+        "speecht5" => {
+            let guides = document.get("use_guided_attention_loss") != Some(&Document::Bool(false));
+            let heads = whole(document, "guided_attention_loss_num_heads").unwrap_or(2);
+            sizes.insert("guided".into(), if guides { heads } else { 0 });
         }
         "yolos" => {
             if let Some(Document::List(sides)) = document.get("image_size")

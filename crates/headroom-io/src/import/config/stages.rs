@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use headroom_base::document::Document;
+use headroom_catalog::ModelType;
 
-/// The architecture, the key, the catalogue's name, and what the class has where the key is absent.
+/// The architecture (of a part, the model type), the key, the catalogue's name, and what the class has where the key is absent.
 const LISTS: &[(&str, &str, &str, &[u64])] = &[
     ("swin", "depths", "depths", &[2, 2, 6, 2]),
     ("swin", "num_heads", "heads", &[3, 6, 12, 24]),
@@ -22,6 +23,13 @@ const LISTS: &[(&str, &str, &str, &[u64])] = &[
     ("segformer", "hidden_sizes", "dims", &[32, 64, 160, 256]),
     ("segformer", "num_attention_heads", "heads", &[1, 2, 5, 8]),
     ("segformer", "sr_ratios", "reductions", &[8, 4, 2, 1]),
+    ("rt_detr_resnet", "depths", "depths", &[3, 4, 6, 3]),
+    (
+        "rt_detr_resnet",
+        "hidden_sizes",
+        "dims",
+        &[256, 512, 1024, 2048],
+    ),
     ("mobilevit", "hidden_sizes", "dims", &[144, 192, 240]),
     (
         "mobilevit",
@@ -40,16 +48,22 @@ pub(super) fn is_list(name: &str) -> bool {
 }
 
 /// Whether a network's stages are in this key.
-pub(super) fn knows(arch: &str, key: &str) -> bool {
+pub(super) fn knows(kind: &ModelType, key: &str) -> bool {
+    of(kind).any(|(_, list, ..)| *list == key)
+}
+
+fn of(
+    kind: &ModelType,
+) -> impl Iterator<Item = &'static (&'static str, &'static str, &'static str, &'static [u64])> {
+    let own = [kind.name, kind.arch];
     LISTS
         .iter()
-        .any(|(own, list, ..)| *own == arch && *list == key)
+        .filter(move |(family, ..)| own.contains(family))
 }
 
 /// The sizes of stages, one by one.
-pub(super) fn add(document: &Document, arch: &str, sizes: &mut BTreeMap<String, u64>) {
-    let of_arch = LISTS.iter().filter(|(own, ..)| *own == arch);
-    for (_, key, name, usual) in of_arch {
+pub(super) fn add(document: &Document, kind: &ModelType, sizes: &mut BTreeMap<String, u64>) {
+    for (_, key, name, usual) in of(kind) {
         let number = |value: &Document| match value {
             Document::Int(value) => u64::try_from(*value).ok(),
             _ => None,
