@@ -72,6 +72,8 @@ pub struct Exploration {
     found: Queue,
     /// The fastest run so far that fits by its full estimate.
     verified: Option<Chosen>,
+    /// The time of the fastest run that may fit and that is not accepted.
+    refused: Option<f64>,
     /// Full estimates that were made.
     tries: usize,
     /// The fastest run that fits.
@@ -93,6 +95,9 @@ const OVER: f64 = 1e9;
 /// Layouts that are explored at once: those whose first run is at most so much slower than the best one's, and at most so many.
 const SLOWER: f64 = 1.3;
 const MOST: usize = 6;
+
+/// How much slower a run may be that is accepted, if a faster one is not.
+const RUNNABLE: f64 = 2.0;
 
 /// Full estimates that are tried before giving up.
 const TRIES: usize = 40;
@@ -140,6 +145,7 @@ impl Exploration {
             explored: 0,
             found: Queue::default(),
             verified: None,
+            refused: None,
             tries: 0,
             fastest: None,
             unsplit: Vec::new(),
@@ -236,12 +242,14 @@ impl Exploration {
     }
 
     /// Ends the exploration of these layouts. What seemed to fit in them may not have done so: as long as slower layouts and
-    /// divisions may have a faster run than the fastest that is verified, they are explored too.
+    /// divisions may have a faster run than the fastest that is verified, they are explored too; not those that are much slower than
+    /// a run that is not accepted, which is better known than left out.
     fn settle(&mut self) {
         self.waiting.clear();
         self.found = Queue::default();
         let verified = self.verified.as_ref();
-        let limit = verified.map_or(OVER, |fastest| fastest.full.seconds);
+        let refused = self.refused.map_or(OVER, |seconds| seconds * RUNNABLE);
+        let limit = verified.map_or(refused, |fastest| fastest.full.seconds);
         let promising = |row: &Ranked| row.place < limit;
         self.slower.retain(promising);
         self.divided.retain(promising);
@@ -261,6 +269,8 @@ impl Exploration {
             return;
         };
         if !evaluator.is_accepted(&first.edits) {
+            let seconds = first.quick.seconds;
+            self.refused = Some(self.refused.map_or(seconds, |least| least.min(seconds)));
             return;
         }
         self.tries += 1;

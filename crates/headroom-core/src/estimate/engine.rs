@@ -183,9 +183,11 @@ fn network(case: &Case) -> Result<Box<dyn Net>, Unsupported> {
         let Err(refusal) = net.supports(data, &case.scenario.training) else {
             return Ok(net);
         };
-        // A size or a method that was not recorded: the architecture's forward function, where it has one.
+        // A size that was not recorded: the architecture's forward function, where it has one.
+        let unrecorded = matches!(refusal, ModelError::NotRecorded { .. });
         let by_hand = case
             .model
+            .filter(|_| unrecorded)
             .and_then(|entry| forward_function(case, entry).ok());
         return by_hand.ok_or(Unsupported::Model(refusal));
     }

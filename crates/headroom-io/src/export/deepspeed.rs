@@ -33,20 +33,9 @@ pub(super) const LAYOUTS: Layouts = Layouts {
     details: &[DETAILS, &["parallel.reshard_to"]],
 };
 
-/// Its engine always has its own optimizer and gradients, also in stage 0: that is `zero0`, and never DDP.
-const OWN: Layouts = Layouts {
-    strategies: &[
-        Parallelism::Zero0,
-        Parallelism::Zero1,
-        Parallelism::Zero2,
-        Parallelism::Zero3,
-    ],
-    ..LAYOUTS
-};
-
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let header = header(&TARGET, scenario, estimate);
-    let (mut files, layout) = hf::trainer(scenario, &header, &OWN)?;
+    let (mut files, layout) = hf::trainer(scenario, &header, &LAYOUTS)?;
     let known = [Precision::Fp32, Precision::AmpBf16, Precision::AmpFp16];
     let precision = scenario.training.precision;
     if !known.contains(&precision) {

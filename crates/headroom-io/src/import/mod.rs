@@ -283,7 +283,7 @@ mod tests {
                 ("precision", "bf16"),
                 ("optim", "adamw-fused"),
                 ("loss", "chunked-loss"),
-                ("quant", "nf4-double"),
+                ("quant", "nf4-ao"),
                 ("lora_rank", "8"),
                 ("lora_targets", "q_proj,o_proj,gate_proj,up_proj,down_proj"),
                 ("lora_fp32", "off"),

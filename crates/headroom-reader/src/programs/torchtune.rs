@@ -26,7 +26,8 @@ fn read(source: &Source) -> Option<Facts> {
             let model = keys.text("model._component_");
             let ours = model.value().is_some_and(|it| it.starts_with("torchtune."));
             let trains = keys.has("optimizer._component_") || keys.has("loss._component_");
-            if ours && !trains {
+            let other = ["tasks", "prompt", "max_new_tokens", "quantizer"];
+            if ours && !trains && other.iter().any(|key| keys.has(key)) {
                 return Some(Facts::refuse(
                     "it evaluates, generates or quantizes: it has neither an optimizer nor a loss",
                 ));
