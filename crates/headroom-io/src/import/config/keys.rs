@@ -534,4 +534,6 @@ pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "weight_loss_bbox",
     "weight_loss_giou",
     "weight_loss_vfl",
+    "bbox_loss_coefficient",
+    "giou_loss_coefficient",
 ];
