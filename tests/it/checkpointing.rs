@@ -13,7 +13,7 @@ const NO_BLOCKS: [&str; 5] = ["gat", "gcn", "lstm", "mpnet", "vgg"];
 
 /// Architectures whose blocks hold nothing that a selective policy names: every projection has a bias (`addmm`, where the
 /// policies list `mm`), and attention is written out operation by operation.
-const NOTHING_TO_KEEP: [&str; 10] = [
+const NOTHING_TO_KEEP: [&str; 11] = [
     "bloom",
     "blip",
     "deberta",
@@ -22,6 +22,7 @@ const NOTHING_TO_KEEP: [&str; 10] = [
     "longformer",
     "mobilevit",
     "peptrm",
+    "speecht5",
     "tinysam",
     "xlnet",
 ];

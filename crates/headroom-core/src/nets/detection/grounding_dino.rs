@@ -152,7 +152,7 @@ impl GroundingDino {
             .map(|map| [map.size(2), map.size(3)])
             .collect();
         let rows = |map: &Tensor| {
-            map.reshape(&[n, hidden, map.size(2) * map.size(3)])
+            map.reshape(&[n, hidden, map.size(2).saturating_mul(map.size(3))])
                 .transpose(1, 2)
         };
         let embedded = cx

@@ -12,7 +12,7 @@ pub(super) fn set_loss(cx: &Cx, logits: &Tensor, boxes: &Tensor, targets: &Tenso
         let by_class = logits.transpose(1, 2).contiguous().cross_entropy(&classes);
         let index = targets.constant("cat", &[targets.size(0)], DType::I64);
         let rows = boxes
-            .reshape(&[boxes.size(0) * boxes.size(1), 4])
+            .reshape(&[boxes.size(0).saturating_mul(boxes.size(1)), 4])
             .rows(&index);
         let difference = rows.sub(targets);
         let by_place = difference.mean_all().pipe(Tensor::mul_scalar);
@@ -31,7 +31,10 @@ pub(super) fn set_loss(cx: &Cx, logits: &Tensor, boxes: &Tensor, targets: &Tenso
 
 /// `HungarianMatcher.forward`: the costs of each query for each object.
 fn match_boxes(logits: &Tensor, targets: &Tensor) {
-    let (queries, objects) = (logits.size(0) * logits.size(1), targets.size(0));
+    let (queries, objects) = (
+        logits.size(0).saturating_mul(logits.size(1)),
+        targets.size(0),
+    );
     let make = |op, shape: &[u64]| logits.constant(op, shape, DType::F32);
     let shares = make("softmax", &[queries, logits.size(2)]);
     let pairs = |op| make(op, &[queries, objects]);

@@ -21,7 +21,7 @@ impl SpeechT5 {
         };
         let steps = [stops.size(0), stops.size(1)];
         let heard = mask.constant("select", &steps, DType::Bool);
-        let ends = labels.constant("cat", &[steps[0], steps[1] + 1], DType::F32);
+        let ends = labels.constant("cat", &[steps[0], steps[1].saturating_add(1)], DType::F32);
         let ends = ends.constant("masked_select", &[stops.numel()], DType::F32);
         let stops = stops.masked_select(&heard, stops.numel());
         let mut loss = {

@@ -6,6 +6,7 @@ mod windows;
 
 use std::rc::Rc;
 
+use super::error::at_most;
 use super::vit::{images_and_labels, patches};
 use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::tape::Tensor;
@@ -55,11 +56,13 @@ impl Swin {
             .get("stages")
             .and_then(|stages| usize::try_from(stages.max(1)).ok())
             .unwrap_or(usize::MAX);
+        let window = sizes.or("window", 7).max(1);
+        at_most("window", window, 256)?;
         Ok(Self {
             embed: sizes.need("embed")?,
             depths: depths.iter().copied().take(stages).collect(),
             heads: heads.iter().map(|&n| n.max(1)).take(stages).collect(),
-            window: sizes.or("window", 7).max(1),
+            window,
             image: sizes.or("img", 224),
             patch: sizes.or("patch", 4).max(1),
             classes: sizes.or("classes", 1000),

@@ -28,7 +28,7 @@ impl GroundingDino {
         valid: &Tensor,
     ) -> Tensor {
         cx.tape.no_grad(|| match_boxes(scores, boxes, targets));
-        let rows = scores.size(0) * scores.size(1);
+        let rows = scores.size(0).saturating_mul(scores.size(1));
         let named = scores.constant("zeros", scores.shape(), DType::I64);
         let count = rows.saturating_mul(self.tokens);
         let own = scores.masked_select(valid, count);
@@ -46,7 +46,7 @@ impl GroundingDino {
         };
         let index = boxes.constant("cat", &[targets.size(0)], DType::I64);
         let found = boxes
-            .reshape(&[boxes.size(0) * boxes.size(1), 4])
+            .reshape(&[boxes.size(0).saturating_mul(boxes.size(1)), 4])
             .rows(&index);
         let by_place = found.sub(targets).mean_all();
         let by_overlap = overlaps(&corners(&found), &corners(targets), true).mean_all();
@@ -56,7 +56,7 @@ impl GroundingDino {
 
 /// `GroundingDinoHungarianMatcher.forward`.
 fn match_boxes(scores: &Tensor, boxes: &Tensor, targets: &Tensor) {
-    let rows = scores.size(0) * scores.size(1);
+    let rows = scores.size(0).saturating_mul(scores.size(1));
     let columns = scores.size(2);
     let share = scores.reshape(&[rows, columns]).sigmoid();
     let side = |first: &Tensor, second: &Tensor| {

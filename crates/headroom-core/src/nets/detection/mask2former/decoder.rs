@@ -19,7 +19,8 @@ impl Mask2Former {
         let embedder = table("queries_embedder", self.queries);
         let features = table("queries_features", self.queries);
         let levels = table("level_embed", maps.len() as u64);
-        let flat = |map: &Tensor| map.reshape(&[n, hidden, map.size(2) * map.size(3)]);
+        let flat =
+            |map: &Tensor| map.reshape(&[n, hidden, map.size(2).saturating_mul(map.size(3))]);
         let read: Vec<[Tensor; 2]> = maps
             .iter()
             .map(|map| {
@@ -84,11 +85,15 @@ impl Mask2Former {
         let hides = {
             let smaller = found.detach().interpolate(grid[0], grid[1]);
             let share = smaller.sigmoid();
-            let places = grid[0] * grid[1];
+            let places = grid[0].saturating_mul(grid[1]);
             let shape = [n, self.heads, queries, places];
             let all = share.constant("repeat", &shape, share.dtype());
             drop((smaller, share));
-            all.constant("lt", &[n * self.heads, queries, places], DType::Bool)
+            all.constant(
+                "lt",
+                &[n.saturating_mul(self.heads), queries, places],
+                DType::Bool,
+            )
         };
         [found, hides]
     }

@@ -63,7 +63,7 @@ impl Mask2Former {
         let (count, points) = (targets.size(0), self.points);
         let index = masks.constant("cat", &[count], DType::I64);
         let [h, w] = [masks.size(2), masks.size(3)];
-        let flat = masks.view(&[masks.size(0) * masks.size(1), h, w]);
+        let flat = masks.view(&[masks.size(0).saturating_mul(masks.size(1)), h, w]);
         let own = flat.rows(&index).unsqueeze(1);
         // All targets are copied into one padded tensor, and from it in the order of what they are matched with.
         let padded = targets.constant("zeros", targets.shape(), targets.dtype());

@@ -38,7 +38,11 @@ impl Mask2Former {
         let places: Vec<Tensor> = projected.iter().map(positions).collect();
         let rows = |maps: &[Tensor]| -> Vec<Tensor> {
             let row = |map: &Tensor| {
-                let shape = [map.size(0), map.size(1), map.size(2) * map.size(3)];
+                let shape = [
+                    map.size(0),
+                    map.size(1),
+                    map.size(2).saturating_mul(map.size(3)),
+                ];
                 map.reshape(&shape).transpose(1, 2)
             };
             maps.iter().map(row).collect()

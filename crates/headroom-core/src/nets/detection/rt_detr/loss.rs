@@ -81,13 +81,13 @@ impl Set {
     /// The boxes that are compared, one for each object.
     fn rows(&self, count: u64) -> Tensor {
         let index = self.boxes.constant("cat", &[count], DType::I64);
-        let flat = [self.boxes.size(0) * self.boxes.size(1), 4];
+        let flat = [self.boxes.size(0).saturating_mul(self.boxes.size(1)), 4];
         self.boxes.reshape(&flat).rows(&index)
     }
 
     /// `RTDetrHungarianMatcher.forward`.
     fn match_boxes(&self, targets: &Tensor) {
-        let rows = self.logits.size(0) * self.logits.size(1);
+        let rows = self.logits.size(0).saturating_mul(self.logits.size(1));
         let index = targets.constant("cat", &[targets.size(0)], DType::I64);
         let boxes = self.boxes.reshape(&[rows, 4]);
         let shares = {
@@ -128,7 +128,8 @@ impl Set {
             let found = corners(&rows.detach());
             let fits = overlaps(&found, &found, false);
             drop(fits);
-            let wide = shape.with(2, shape[2].saturating_add(1));
+            let [batch, queries, classes] = [0, 1, 2].map(|axis| logits.size(axis));
+            let wide = [batch, queries, classes.saturating_add(1)];
             let own = logits.constant("one_hot", &wide, DType::I64);
             let score = logits.constant("mul", &shape, logits.dtype());
             (own, score)

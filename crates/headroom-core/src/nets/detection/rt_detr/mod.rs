@@ -143,7 +143,7 @@ impl RtDetr {
         let flat: Vec<Tensor> = sources
             .iter()
             .map(|map| {
-                let count = map.size(2) * map.size(3);
+                let count = map.size(2).saturating_mul(map.size(3));
                 map.reshape(&[n, hidden, count]).transpose(1, 2)
             })
             .collect();
