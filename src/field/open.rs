@@ -262,10 +262,19 @@ mod tests {
         let mut run = Scenario::default();
         run.model.id = "llama-3.1-8b".into();
         run.data.sequence = 300;
-        for part in [
-            r#"{"train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 3}}"#,
-            "distributed_type: FSDP\nmixed_precision: bf16\nper_device_train_batch_size: 2\n",
-            "accelerate launch train.py --model_name_or_path --per_device_train_batch_size 2\n",
+        for (part, note) in [
+            (
+                r#"{"train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 3}}"#,
+                text::PART_OF_A_RUN,
+            ),
+            (
+                "distributed_type: FSDP\nmixed_precision: bf16\nper_device_train_batch_size: 2\n",
+                text::PART_OF_A_RUN,
+            ),
+            (
+                "accelerate launch train.py --model_name_or_path --per_device_train_batch_size 2\n",
+                "Which model? train.py is not here. Until you say, the rest was applied to the run on the screen.",
+            ),
         ] {
             let Opened::Scenario { draft, notes, .. } = opened("", part, &run) else {
                 panic!("{part} is known");
@@ -274,7 +283,7 @@ mod tests {
             assert_eq!(scenario.model.id, "llama-3.1-8b", "{part}");
             assert_eq!(scenario.data.sequence, 300, "{part}");
             assert_eq!(scenario.data.micro_batch, 2, "{part}");
-            assert_eq!(notes.first().map(String::as_str), Some(text::PART_OF_A_RUN));
+            assert_eq!(notes.first().map(String::as_str), Some(note));
         }
     }
 
