@@ -43,7 +43,7 @@ test("a network is declared by keyboard, checked as it is typed, and taken back"
     // A long network travels squeezed, so the command line reads it.
     const link = await until(`a link whose network says ${said}`, async () => {
       const link = await page.evaluate(() => location.href);
-      return said.test(headroom(["open", link])) && link;
+      return link.includes("#") && said.test(headroom(["open", link])) && link;
     });
     const bytes = allocated(headroom(["open", link]));
     await until(`${link} to need ${bytes}`, async () => (await visit.bytes()) === bytes);
