@@ -18,7 +18,7 @@ use self::nearest::{differences, usual};
 use self::values::{dropouts, keys, labels, number, shown, text};
 use super::Imported;
 use headroom_base::document::Document;
-use headroom_catalog::{self as catalog, ModelType};
+use headroom_catalog::{self as catalog, ModelEntry, ModelType};
 use headroom_core::network as nets;
 use headroom_scenario::{NameKind, Problem, settings};
 
@@ -95,7 +95,12 @@ pub fn read(document: &Document) -> Imported {
             || layers::is_part_of_set(name)
             || arch == "mamba" && name == "tied" && *size == 0
     });
-    if let Some(entry) = entries.min_by_key(|entry| differences(entry, &wanted).len()) {
+    // Of those as near, the one that people know.
+    let place = |entry: &&ModelEntry| {
+        let differing = differences(entry, &wanted).len();
+        (differing, catalog::usage_rank(entry))
+    };
+    if let Some(entry) = entries.min_by_key(place) {
         imported.set("model.id", entry.id, TOOL, "model_type");
         if let Some((key, given, has)) = stages::others(&entry.sizes(), &wanted) {
             let fewer = stages::MAY_BE_FEWER.contains(&arch.as_str()) && given < has;
