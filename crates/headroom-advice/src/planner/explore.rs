@@ -61,7 +61,7 @@ pub struct Exploration {
     /// Layouts of the best divisions.
     layouts: Vec<Vec<Edit>>,
     ranked: Vec<Ranked>,
-    /// Slower layouts, for when none of the best has a run that fits.
+    /// Slower layouts, for when what seemed to fit in the best ones does not.
     slower: Vec<Ranked>,
     families: Vec<Family>,
     waiting: Vec<Network>,
