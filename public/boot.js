@@ -51,7 +51,7 @@ async function start() {
   const compiled = WebAssembly.compileStreaming(fetched()).catch(() => undefined);
   const page = await import(at(js).href);
   const second = await kept;
-  if (second) page.bringLater(second);
+  if (second) page.provideLater(second);
   await page.default({ module_or_path: (await compiled) ?? fetched() });
   document.documentElement.dataset.started = "";
   secondPart(later && (await finish(page, second)));
@@ -60,7 +60,7 @@ async function start() {
 async function finish(page, second) {
   await painted();
   const module = second ?? (await secondModule());
-  page.bringLater(module);
+  page.provideLater(module);
   await page.joinLater();
   return module;
 }

@@ -14,6 +14,6 @@ self.addEventListener(
 async function start({ js, module, later }) {
   const page = await import(js);
   // Before the start, because requests may follow immediately.
-  if (later) page.bringLater(later);
+  if (later) page.provideLater(later);
   await page.default({ module_or_path: module });
 }

@@ -274,11 +274,11 @@ export function split(bytes, soon, build) {
 
   const second = () => {
     const moved = order(later);
-    const brought = [...names];
-    const numbers = new Map([...brought.map(([at], n) => [at, n]), ...moved.map((at, n) => [at, brought.length + n])]);
+    const taken = [...names];
+    const numbers = new Map([...taken.map(([at], n) => [at, n]), ...moved.map((at, n) => [at, taken.length + n])]);
     const from = (name, ...what) => [...text(build), ...text(name), ...what];
     const imported = [
-      ...brought.map(([at, name]) => from(name, 0, ...u32(typeOf(at)))),
+      ...taken.map(([at, name]) => from(name, 0, ...u32(typeOf(at)))),
       ...tables.map((it, at) => from(`t${at}`, 1, it.type, 0, 0)),
       from("m0", 2, 0, 0),
       ...globals.map((it, at) => from(`g${at}`, 3, ...it.type)),

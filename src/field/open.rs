@@ -12,7 +12,7 @@ use crate::shared::session::Session;
 use crate::text;
 use headroom_advice::doctor::Findings;
 use headroom_base::document::{Document, json};
-use headroom_io::import::{self, Brought};
+use headroom_io::import::{self, Input};
 use headroom_reader::draft;
 use headroom_reader::fact::Fact;
 use headroom_reader::facts::{Ask, Facts};
@@ -61,40 +61,40 @@ pub fn opened(name: &str, file: &str, run: &Scenario) -> Opened {
         return Opened::Text;
     }
     if single_line {
-        let mut brought = import::words(file, &Alone);
-        let open = leaves_open(file, &brought);
+        let mut input = import::words(file, &Alone);
+        let open = leaves_open(file, &input);
         if open {
-            brought.draft.bring_usual_run();
-            import::adapt_every_layer(&mut brought.draft);
+            input.draft.bring_usual_run();
+            import::adapt_every_layer(&mut input.draft);
         }
-        return of_brought(brought, open, run);
+        return of_input(input, open, run);
     }
-    let brought = {
+    let input = {
         let one = File {
             name: name.into(),
             text: file.into(),
         };
         import::files(&[one], &Alone, Some(run))
     };
-    of_brought(brought, false, run)
+    of_input(input, false, run)
 }
 
 /// Whether words say only what their speaker cares about: presets, links and commands mean their own defaults.
-fn leaves_open(text: &str, brought: &Brought) -> bool {
-    let facts = brought.facts.as_ref();
+fn leaves_open(text: &str, input: &Input) -> bool {
+    let facts = input.facts.as_ref();
     let of_program = facts.is_some_and(|facts| facts.trainer.origin().is_some());
-    presets::find(text.trim()).is_none() && brought.draft.format().is_none() && !of_program
+    presets::find(text.trim()).is_none() && input.draft.format().is_none() && !of_program
 }
 
-fn of_brought(brought: Brought, words: bool, run: &Scenario) -> Opened {
-    let understood = brought.facts.as_ref().is_none_or(Facts::says_something);
-    if brought.refused.is_some() || !understood {
+fn of_input(input: Input, words: bool, run: &Scenario) -> Opened {
+    let understood = input.facts.as_ref().is_none_or(Facts::says_something);
+    if input.refused.is_some() || !understood {
         return Opened::Text;
     }
     let of_model = |(ask, _): &&(Ask, String)| *ask == Ask::Model;
-    if let Some((_, why)) = brought.asks.iter().find(of_model) {
+    if let Some((_, why)) = input.asks.iter().find(of_model) {
         // Words about a run change the current one; a file's model decides what the file means.
-        let Some(facts) = brought
+        let Some(facts) = input
             .facts
             .as_ref()
             .filter(|facts| facts.model.value().is_none())
@@ -115,10 +115,10 @@ fn of_brought(brought: Brought, words: bool, run: &Scenario) -> Opened {
             words: false,
         };
     }
-    let part = brought.part.then(|| text::PART_OF_A_RUN.to_string());
-    let asked = brought.asks.iter().map(|(ask, why)| text::asked(*ask, why));
-    let problems = brought.problems.iter().map(text::problem);
-    let left = brought.not_modelled.iter().chain(&brought.unread);
+    let part = input.part.then(|| text::PART_OF_A_RUN.to_string());
+    let asked = input.asks.iter().map(|(ask, why)| text::asked(*ask, why));
+    let problems = input.problems.iter().map(text::problem);
+    let left = input.not_modelled.iter().chain(&input.unread);
     let left = left.map(|key| text::ignored(key));
     Opened::Scenario {
         notes: part
@@ -126,9 +126,9 @@ fn of_brought(brought: Brought, words: bool, run: &Scenario) -> Opened {
             .chain(asked)
             .chain(problems)
             .chain(left)
-            .chain(brought.notes.iter().map(|note| text::note(note)))
+            .chain(input.notes.iter().map(|note| text::note(note)))
             .collect(),
-        draft: Box::new(brought.draft),
+        draft: Box::new(input.draft),
         words,
     }
 }

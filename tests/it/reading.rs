@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
-use headroom_io::import::{self, Brought};
+use headroom_io::import::{self, Input};
 use headroom_scenario::resolve::resolve;
 use headroom_scenario::settings;
 use headroom_scripts::{Alone, File};
@@ -24,11 +24,11 @@ fn said(text: &str, expected: &[(&str, &str)]) {
 }
 
 #[track_caller]
-fn is(brought: &Brought, expected: &[(&str, &str)]) {
-    assert_eq!(brought.refused, None);
-    assert_eq!(brought.asks, vec![]);
-    assert_eq!(brought.problems, vec![]);
-    let scenario = resolve(&brought.draft).scenario;
+fn is(input: &Input, expected: &[(&str, &str)]) {
+    assert_eq!(input.refused, None);
+    assert_eq!(input.asks, vec![]);
+    assert_eq!(input.problems, vec![]);
+    let scenario = resolve(&input.draft).scenario;
     assert_eq!(scenario.check(), vec![]);
     for (setting, value) in expected {
         let setting = settings::named(setting).unwrap();

@@ -1,4 +1,4 @@
-//! `Facts`: what an expert reads from what was brought.
+//! `Facts`: what an expert reads from an input.
 
 use super::fact::Fact;
 use super::names;

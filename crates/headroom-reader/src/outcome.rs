@@ -1,4 +1,4 @@
-//! What is missing from what was brought, and what therefore comes of it.
+//! What is missing from an input, and what therefore comes of it.
 
 use super::fact::Fact;
 use super::facts::{Ask, Facts};

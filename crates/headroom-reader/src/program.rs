@@ -16,7 +16,7 @@ pub struct Source<'a> {
     pub beside: &'a dyn Beside,
 }
 
-/// The form of what was brought.
+/// The form of an input.
 #[derive(Debug)]
 pub enum Form {
     /// A YAML, JSON or TOML document (OmegaConf's and OLMo's `${…}` resolved).

@@ -388,7 +388,7 @@ fn module(
     started.unwrap_or_else(|| Facts::unrecognised("it trains nothing with a known program"))
 }
 
-/// Files that were brought together, and those beside them.
+/// Files that are read together, and those beside them.
 struct Together<'a> {
     files: &'a [File],
     beside: &'a dyn Beside,

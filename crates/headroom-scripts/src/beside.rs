@@ -1,6 +1,6 @@
 //! `Beside`: the files that another file may name.
 
-/// Texts that may be wanted beside the ones that were brought: a folder's files, or files dropped together.
+/// Texts that may be wanted beside the input: a folder's files, or files dropped together.
 pub trait Beside {
     /// The text of a file by the path that another one names; `None` where it is not there.
     fn text(&self, path: &str) -> Option<String>;
@@ -16,14 +16,14 @@ impl Beside for Alone {
     }
 }
 
-/// A file that was brought.
+/// A file of the input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct File {
     pub name: String,
     pub text: String,
 }
 
-/// Files that were brought together, found by the end of their path.
+/// Files that are read together, found by the end of their path.
 impl Beside for [File] {
     fn text(&self, path: &str) -> Option<String> {
         let parts = |path: &str| -> Vec<String> {

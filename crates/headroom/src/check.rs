@@ -4,7 +4,7 @@ use super::answer::{Answer, Refusal, band};
 use super::args::Args;
 use super::drawing::Drawing;
 use super::estimate::verdict;
-use super::{brought, terminal, what};
+use super::{input, terminal, what};
 use headroom_base::document::Document;
 use headroom_core::estimate::{Estimate, Prediction};
 use headroom_scenario::{resolve, share};
@@ -62,9 +62,9 @@ fn each(args: &Args) -> Answer {
 }
 
 fn says_nothing(words: &[String]) -> bool {
-    brought::load(words).is_ok_and(|brought| {
+    input::load(words).is_ok_and(|input| {
         let blank = |facts: &headroom_reader::facts::Facts| !facts.says_something();
-        brought.refused.is_some() || brought.facts.as_ref().is_some_and(blank)
+        input.refused.is_some() || input.facts.as_ref().is_some_and(blank)
     })
 }
 

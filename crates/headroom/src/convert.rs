@@ -6,7 +6,7 @@ use std::path::Path;
 use super::answer::{Answer, Refusal};
 use super::args::Args;
 use super::estimate::verdict;
-use super::{brought, what};
+use super::{input, what};
 use headroom_base::document::Document;
 use headroom_base::document::{json, yaml};
 use headroom_core::estimate::{Estimate, Prediction};
@@ -165,7 +165,7 @@ fn write(folder: &Path, file: &File) -> std::io::Result<()> {
 
 pub(super) fn import(args: &Args) -> Result<Answer, Refusal> {
     if args.has("facts") {
-        let document = report::json(&brought::facts(&args.words)?);
+        let document = report::json(&input::facts(&args.words)?);
         return Ok(Answer::new(
             format!("{}\n", json::write(&document)),
             &document,

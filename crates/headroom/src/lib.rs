@@ -5,7 +5,6 @@
 mod answer;
 mod args;
 mod batches;
-mod brought;
 mod calibrate;
 mod check;
 mod command;
@@ -16,6 +15,7 @@ mod drawing;
 mod estimate;
 mod flags;
 mod guide;
+mod input;
 mod lists;
 mod mcp;
 mod parser;

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use super::answer::{Refusal, unreadable};
 use super::args::Args;
-use super::{brought, flags, terminal};
+use super::{flags, input, terminal};
 use headroom_base::document::{Document, json, toml, yaml};
 use headroom_catalog as catalog;
 use headroom_core::estimate::Prediction;
-use headroom_io::import::{self, Brought};
+use headroom_io::import::{self, Input};
 use headroom_reader::{Wanted, facts::Ask, sentence};
 use headroom_scenario::settings::{Setting, ValueType};
 use headroom_scenario::{
@@ -73,7 +73,7 @@ pub(super) fn resolved(args: &Args) -> Result<Given, Refusal> {
 }
 
 pub(super) fn of(words: &[String], args: &Args) -> Result<Given, Refusal> {
-    let Brought {
+    let Input {
         mut draft,
         mut problems,
         mut asks,
@@ -83,7 +83,7 @@ pub(super) fn of(words: &[String], args: &Args) -> Result<Given, Refusal> {
         refused,
         facts,
         ..
-    } = brought::load(words)?;
+    } = input::load(words)?;
     if let Some(why) = refused {
         let said = Problem::new("WHAT", words.join(" "), "");
         let line = format!("`{}` is not a training run: {why}", said.given());

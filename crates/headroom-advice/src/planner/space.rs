@@ -334,7 +334,7 @@ pub fn layouts(space: &Space) -> Vec<Vec<Vec<Edit>>> {
     if run.hardware.gpus < 2 {
         return vec![vec![Vec::new()]];
     }
-    let of = |degrees: &Degrees| {
+    let of = |degrees: &ParallelDegrees| {
         let shardings = shardings(run, degrees);
         let edits =
             |(sharding, host): &(Sharding, Offload)| arranged(run, degrees, *sharding, *host);
@@ -347,7 +347,12 @@ pub fn layouts(space: &Space) -> Vec<Vec<Vec<Edit>>> {
 }
 
 /// The edits that lead to a layout.
-fn arranged(run: &Scenario, degrees: &Degrees, sharding: Sharding, host: Offload) -> Vec<Edit> {
+fn arranged(
+    run: &Scenario,
+    degrees: &ParallelDegrees,
+    sharding: Sharding,
+    host: Offload,
+) -> Vec<Edit> {
     let layout = &run.parallel;
     let present = Sharding {
         strategy: layout.strategy,
@@ -373,14 +378,14 @@ fn arranged(run: &Scenario, degrees: &Degrees, sharding: Sharding, host: Offload
 
 /// The degrees of a layout; the remaining factor is data parallelism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Degrees {
+struct ParallelDegrees {
     tp: u32,
     pp: u32,
     cp: u32,
     ep: u32,
 }
 
-impl Degrees {
+impl ParallelDegrees {
     fn ways(self) -> usize {
         let all = [self.tp, self.pp, self.cp, self.ep];
         all.iter().filter(|degree| **degree > 1).count()
@@ -391,10 +396,10 @@ impl Degrees {
     }
 }
 
-fn degrees(run: &Scenario) -> Vec<Degrees> {
+fn degrees(run: &Scenario) -> Vec<ParallelDegrees> {
     let hardware = &run.hardware;
     let layout = &run.parallel;
-    let present = Degrees {
+    let present = ParallelDegrees {
         tp: layout.tp,
         pp: layout.pp,
         cp: layout.cp,
@@ -429,7 +434,7 @@ fn degrees(run: &Scenario) -> Vec<Degrees> {
                     may(divides && whole && tp * cp == 1, *ep)
                 });
                 for ep in parts {
-                    let found = Degrees { tp, pp, cp, ep };
+                    let found = ParallelDegrees { tp, pp, cp, ep };
                     if !all.contains(&found) {
                         all.push(found);
                     }
@@ -442,7 +447,7 @@ fn degrees(run: &Scenario) -> Vec<Degrees> {
 
 /// Strategies for the data-parallel dimension, with what they keep on the host; the one that shards most without the host
 /// comes first.
-fn shardings(run: &Scenario, degrees: &Degrees) -> Vec<(Sharding, Offload)> {
+fn shardings(run: &Scenario, degrees: &ParallelDegrees) -> Vec<(Sharding, Offload)> {
     use Parallelism::{Ddp, Fsdp1, Fsdp2, Hsdp, Zero1, Zero2, Zero3};
     let layout = &run.parallel;
     let copies = run.hardware.gpus / degrees.of_a_copy().max(1);

@@ -1,7 +1,7 @@
 //! Peaks without the allocator: sums up a folded trace, one group at a time.
 
 use super::Phase;
-use crate::tape::{Sum, Trace};
+use crate::tape::{LiveBytes, Trace};
 
 /// The most that is allocated at any instant, in storages as the allocator rounds them.
 pub(crate) fn peak(trace: &Trace) -> u64 {
@@ -27,7 +27,7 @@ pub(crate) struct Outline {
 }
 
 pub(crate) fn outline(trace: &Trace) -> Outline {
-    let mut sum = Sum::of(&trace.storages);
+    let mut sum = LiveBytes::of(&trace.storages);
     sum.follow(&trace.setup, &trace.setup_groups, 0);
     let bytes = |live: f64| live as u64;
     let mut outline = Outline {

@@ -1,11 +1,11 @@
 //! Importers for other tools' files. Input is untrusted: problems are values and sizes are bounded.
 
-mod brought;
 pub mod config;
 pub mod deepspeed;
 mod effect;
 mod environment;
 mod flags;
+mod input;
 pub mod lightning;
 pub mod litgpt;
 mod own;
@@ -23,9 +23,9 @@ pub mod unsloth;
 mod usual;
 pub mod verl;
 
-pub use brought::{Brought, answer, files, words};
 pub use effect::{KeyEffect, effect_of_key};
 pub use environment::allocator;
+pub use input::{Input, answer, files, words};
 pub use places::adapt_every_layer;
 
 use std::sync::OnceLock;

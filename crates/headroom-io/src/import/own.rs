@@ -79,7 +79,7 @@ fn is_of_this_version(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::brought::{files, words};
+    use super::super::input::{files, words};
     use super::*;
     use headroom_scenario::{presets, settings};
 
@@ -102,9 +102,9 @@ mod tests {
                 let Some(folder) = exported(&scenario, target.id) else {
                     continue;
                 };
-                let brought = files(&folder, &folder, None);
-                assert_eq!(brought.problems, [], "{} {}", preset.id, target.id);
-                let found = resolve(&brought.draft).scenario;
+                let input = files(&folder, &folder, None);
+                assert_eq!(input.problems, [], "{} {}", preset.id, target.id);
+                let found = resolve(&input.draft).scenario;
                 assert_eq!(found, scenario, "{} {}", preset.id, target.id);
                 read += 1;
             }
@@ -137,11 +137,11 @@ mod tests {
 
     #[test]
     fn a_sentence_that_begins_with_a_model_is_read_to_its_end() {
-        let brought = words(
+        let input = words(
             "llama-3.3-70b lora 4k on 4 x a100 80gb",
             &headroom_scripts::Alone,
         );
-        let found = resolve(&brought.draft).scenario;
+        let found = resolve(&input.draft).scenario;
         assert_eq!((found.hardware.gpus, found.data.sequence), (4, 4096));
         assert!(found.training.lora.is_some());
     }
@@ -149,8 +149,8 @@ mod tests {
     #[test]
     fn a_gpu_without_bf16_trains_in_fp16_where_a_sentence_says_no_precision() {
         let precision = |text: &str| {
-            let brought = words(text, &headroom_scripts::Alone);
-            resolve(&brought.draft).scenario.training.precision.id()
+            let input = words(text, &headroom_scripts::Alone);
+            resolve(&input.draft).scenario.training.precision.id()
         };
         assert_eq!(precision("bert large on a T4 batch 32 at 512"), "amp-fp16");
         let adapted = "LoRA of Llama 3.2 1B on a V100, batch 4 at 1k";

@@ -1,4 +1,4 @@
-//! Where adapters go and what is trained, where what was brought leaves it to the network.
+//! Where adapters go and what is trained, where the input leaves it to the network.
 
 use headroom_catalog::ModelCategory;
 use headroom_core::estimate;

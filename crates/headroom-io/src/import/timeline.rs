@@ -39,7 +39,7 @@ impl Timeline {
             [Document::List(times), Document::List(sizes)] if times.len() == sizes.len() => {
                 Self::highest(sizes.iter().map(row))
             }
-            events => Self::followed(events),
+            events => Self::of_events(events),
         }
     }
 
@@ -56,7 +56,7 @@ impl Timeline {
     }
 
     /// Of events: time, action, bytes that come or go, category.
-    fn followed(events: &[Document]) -> Option<Self> {
+    fn of_events(events: &[Document]) -> Option<Self> {
         let mut now = [0_i64; 8];
         let mut total = 0_i64;
         let (mut most, mut best) = (0, now);

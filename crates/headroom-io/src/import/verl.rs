@@ -240,11 +240,11 @@ const WITHOUT_EFFECT: &[&str] = &[
 
 #[cfg(test)]
 mod tests {
-    use crate::import::{Brought, files};
+    use crate::import::{Input, files};
     use headroom_scenario::{resolve::resolve, settings};
     use headroom_scripts::{Alone, File};
 
-    fn script(text: &str) -> Brought {
+    fn script(text: &str) -> Input {
         let file = File {
             name: "run.sh".into(),
             text: text.into(),

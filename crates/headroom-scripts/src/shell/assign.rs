@@ -68,7 +68,7 @@ impl Shell<'_> {
                     _ => Vec::new(),
                 };
                 for (_, raw) in items {
-                    if self.spent() {
+                    if self.is_out_of_fuel() {
                         return;
                     }
                     values.extend(self.fields(raw));

@@ -75,7 +75,7 @@ impl Shell<'_> {
         }
         let mut fields = Fields::default();
         for piece in &raw.0 {
-            if self.spent() {
+            if self.is_out_of_fuel() {
                 break;
             }
             match piece {
@@ -144,7 +144,7 @@ impl Shell<'_> {
     pub fn single(&mut self, raw: &Raw) -> Value {
         let mut parts = Vec::new();
         for piece in &raw.0 {
-            if self.spent() {
+            if self.is_out_of_fuel() {
                 break;
             }
             let value = match piece {
@@ -243,7 +243,7 @@ impl Shell<'_> {
         }
         self.silent = silent;
         self.depth -= 1;
-        if output.unknown || self.spent() {
+        if output.unknown || self.is_out_of_fuel() {
             return Value::unknown(written, written);
         }
         let mut parts = output.parts;

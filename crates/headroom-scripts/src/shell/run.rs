@@ -82,7 +82,7 @@ impl Shell<'_> {
                         self.alternatives(&why, &branches);
                         break;
                     }
-                    if holds.written() == "0" || self.spent() {
+                    if holds.written() == "0" || self.is_out_of_fuel() {
                         break;
                     }
                     if self.turn(body) {
@@ -206,7 +206,7 @@ impl Shell<'_> {
         let mut ends = otherwise;
         for (condition, written, body) in arms {
             let status = self.list(condition);
-            if self.flow != Flow::Next || self.spent() {
+            if self.flow != Flow::Next || self.is_out_of_fuel() {
                 return Status::Unknown;
             }
             match status {
@@ -267,7 +267,7 @@ impl Shell<'_> {
                 self.flow = Flow::Next;
                 true
             }
-            Flow::Next => self.spent(),
+            Flow::Next => self.is_out_of_fuel(),
             Flow::Return | Flow::Exit => true,
         }
     }
@@ -390,7 +390,7 @@ impl Shell<'_> {
         }
         let mut fields: Vec<Value> = Vec::new();
         for word in &simple.words {
-            if self.spent() {
+            if self.is_out_of_fuel() {
                 return Status::Unknown;
             }
             fields.extend(self.fields(word));

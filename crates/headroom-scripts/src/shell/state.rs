@@ -116,7 +116,7 @@ impl<'a> Shell<'a> {
         }
     }
 
-    pub fn spent(&self) -> bool {
+    pub fn is_out_of_fuel(&self) -> bool {
         self.fuel.0 == 0
     }
 

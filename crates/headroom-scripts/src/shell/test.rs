@@ -28,7 +28,7 @@ impl Shell<'_> {
     pub fn test(&mut self, words: &[Raw], double: bool) -> Status {
         let mut operands = Vec::new();
         for raw in words {
-            if self.spent() {
+            if self.is_out_of_fuel() {
                 return Status::Unknown;
             }
             let plain = literal(raw).is_some();

@@ -5,7 +5,7 @@ use super::super::{Cx, ModelError, Net, Output, Sizes, inputs};
 use super::config::Stacked;
 use super::family::Family;
 use super::pictures::{self, Pictures};
-use super::qwen_vision::{Kind, Seen, VisionTransformer};
+use super::qwen_vision::{Kind, TowerOutput, VisionTransformer};
 use super::{Decoder, ModelInputs, cache};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
@@ -56,7 +56,7 @@ impl Net for QwenVl {
 
 /// What a forward pass keeps of its pictures until the language model returns.
 struct Placed {
-    seen: Seen,
+    seen: TowerOutput,
     #[expect(dead_code, reason = "a variable of the forward pass")]
     features: Tensor,
     masks: [Tensor; 2],
@@ -108,7 +108,7 @@ impl QwenVl {
 }
 
 /// Puts the features of pictures into their places among the embeddings.
-fn place(ids: &Tensor, seen: Seen, embeddings: &Tensor) -> (Placed, Tensor) {
+fn place(ids: &Tensor, seen: TowerOutput, embeddings: &Tensor) -> (Placed, Tensor) {
     // How many tokens each image has is computed on the device; there is one part for each, and they are joined again.
     let scalars = ["prod", "floor_divide"].map(|op| {
         let count = [ids.size(0)];

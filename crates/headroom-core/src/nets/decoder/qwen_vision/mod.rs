@@ -45,7 +45,7 @@ pub(super) enum Kind {
 }
 
 /// What the tower makes of pictures.
-pub(super) struct Seen {
+pub(super) struct TowerOutput {
     #[expect(dead_code, reason = "the output holds them until the model returns")]
     pub states: Tensor,
     pub merged: Tensor,
@@ -124,7 +124,7 @@ impl VisionTransformer {
     }
 
     /// The last hidden states, and what the mergers make of them and of some states before.
-    pub(super) fn see(&self, cx: &Cx, pixels: &Tensor, grids: &Batch) -> Seen {
+    pub(super) fn see(&self, cx: &Cx, pixels: &Tensor, grids: &Batch) -> TowerOutput {
         let interpolated = match self.kind {
             Kind::Stacked { .. } => Some(places::interpolation(pixels)),
             _ => None,
@@ -185,7 +185,7 @@ impl VisionTransformer {
             merged = merged.rows_by_list(merged.size(0));
         }
         drop((places, bounds, window_bounds, tables, interpolated));
-        Seen {
+        TowerOutput {
             states,
             merged,
             stacked,

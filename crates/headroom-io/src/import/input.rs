@@ -23,9 +23,9 @@ use super::{
     Imported, KeyEffect, allocator, config, effect_of_key, known, plain, plugin_script, recorded,
 };
 
-/// What was brought.
+/// What an input says: a draft, and what is wrong with it, missing or left out.
 #[derive(Clone, Debug, Default)]
-pub struct Brought {
+pub struct Input {
     pub draft: Draft,
     /// What cannot be used as it is written.
     pub problems: Vec<Problem>,
@@ -57,20 +57,20 @@ pub fn answer(ask: Ask) -> Option<SettingId> {
 }
 
 /// Words: a preset, a model, a link, a sentence, a command.
-pub fn words(text: &str, beside: &dyn Beside) -> Brought {
+pub fn words(text: &str, beside: &dyn Beside) -> Input {
     let text = text.trim();
     if let Some(preset) = presets::find(text) {
-        return Brought {
+        return Input {
             draft: preset.draft(),
-            ..Brought::default()
+            ..Input::default()
         };
     }
     if text.contains("#v=") || text.starts_with("v=") {
         let opened = share::read(text);
-        return Brought {
+        return Input {
             draft: opened.draft,
             problems: opened.problems,
-            ..Brought::default()
+            ..Input::default()
         };
     }
     // A name may have spaces; words beside it say more, though names leave out the words of tuning.
@@ -91,68 +91,66 @@ pub fn words(text: &str, beside: &dyn Beside) -> Brought {
     {
         return of_model(model, text);
     }
-    let mut brought = of_facts(facts, Draft::default(), is_sentence);
+    let mut input = of_facts(facts, Draft::default(), is_sentence);
     if is_sentence {
         // Who says a sentence means the run that people start with, not the format's defaults.
-        brought.draft.bring_usual_run();
-        let unsaid = brought
+        input.draft.bring_usual_run();
+        let unsaid = input
             .facts
             .as_ref()
             .is_some_and(|facts| facts.strategy.is_unsaid());
         if let Some(strategy) = settings::find("parallel.strategy").filter(|_| unsaid) {
-            brought.draft.forget(strategy);
+            input.draft.forget(strategy);
         }
-        adapt_every_layer(&mut brought.draft);
-        usual::without_bf16(&mut brought.draft);
+        adapt_every_layer(&mut input.draft);
+        usual::without_bf16(&mut input.draft);
     }
-    brought
+    input
 }
 
-fn of_model(model: &str, written: &str) -> Brought {
+fn of_model(model: &str, written: &str) -> Input {
     let mut draft = Draft::default();
     if let Some(setting) = settings::find("model.id") {
         draft.read(setting, model, Origin::User);
     }
-    let mut brought = Brought {
+    let mut input = Input {
         draft,
-        ..Brought::default()
+        ..Input::default()
     };
     let named = names::named(written);
     if let Some(reason) = named.refused {
-        brought
-            .problems
-            .push(Problem::new("model", written, reason));
+        input.problems.push(Problem::new("model", written, reason));
     }
-    brought
+    input
 }
 
 /// Files; `run` is what a file without a model changes.
-pub fn files(files: &[File], beside: &dyn Beside, run: Option<&Scenario>) -> Brought {
+pub fn files(files: &[File], beside: &dyn Beside, run: Option<&Scenario>) -> Input {
     match own::read(files) {
         Some(Own::Written(own)) => of_import(*own, true),
         Some(Own::Edited(name)) => {
-            let mut brought = others(files, beside, run);
-            let unread = brought.refused.is_some() || !brought.asks.is_empty();
+            let mut input = others(files, beside, run);
+            let unread = input.refused.is_some() || !input.asks.is_empty();
             if unread {
                 let expected = "as it was exported: what was changed in it cannot be read; change the scenario of its link";
-                brought.problems.push(Problem::new("WHAT", name, expected));
+                input.problems.push(Problem::new("WHAT", name, expected));
             } else {
-                brought.notes.push(format!(
+                input.notes.push(format!(
                     "{name} was changed since it was exported: it is read as it is, not by its link"
                 ));
             }
-            brought
+            input
         }
         None => others(files, beside, run),
     }
 }
 
 /// Files that are not as Headroom wrote them.
-fn others(files: &[File], beside: &dyn Beside, run: Option<&Scenario>) -> Brought {
+fn others(files: &[File], beside: &dyn Beside, run: Option<&Scenario>) -> Input {
     if let [file] = files
-        && let Some(brought) = alone(file, run)
+        && let Some(input) = alone(file, run)
     {
-        return brought;
+        return input;
     }
     let facts = reading::files(files, beside);
     let default = Scenario::default();
@@ -183,7 +181,7 @@ fn others(files: &[File], beside: &dyn Beside, run: Option<&Scenario>) -> Brough
         .collect();
     exact.sort_by_key(|exact| exact.part);
     let exact = exact.into_iter().next();
-    let mut brought = match exact {
+    let mut input = match exact {
         Some(exact) if facts.unrecognised => of_import(exact, run.is_some()),
         // Its own reader knows it, and knows that it trains nothing.
         Some(_) if facts.refused.is_some() => of_facts(facts, Draft::default(), false),
@@ -192,7 +190,7 @@ fn others(files: &[File], beside: &dyn Beside, run: Option<&Scenario>) -> Brough
         }
         Some(exact) => merged(exact, facts),
         None => match run.filter(|_| facts.model.value().is_none() && facts.refused.is_none()) {
-            Some(run) => Brought {
+            Some(run) => Input {
                 part: true,
                 asks: Vec::new(),
                 ..of_facts(facts, Draft::of_run(run), false)
@@ -201,28 +199,28 @@ fn others(files: &[File], beside: &dyn Beside, run: Option<&Scenario>) -> Brough
         },
     };
     for launched in &launches {
-        settings_of(&launched.environment, &mut brought.draft);
+        settings_of(&launched.environment, &mut input.draft);
     }
-    leave_compilation(&mut brought);
-    brought
+    leave_compilation(&mut input);
+    input
 }
 
 /// Where compiled graphs are not modelled the same run without them is, and that is said: it is no reason for no answer.
-fn leave_compilation(brought: &mut Brought) {
+fn leave_compilation(input: &mut Input) {
     let Some(setting) = settings::find("training.compile") else {
         return;
     };
-    let Some((_, origin)) = brought.draft.get(setting).cloned() else {
+    let Some((_, origin)) = input.draft.get(setting).cloned() else {
         return;
     };
-    let problems = resolve(&brought.draft).scenario.check();
+    let problems = resolve(&input.draft).scenario.check();
     if problems
         .iter()
         .any(|problem| problem.field() == setting.path)
     {
-        brought.draft.read(setting, "nothing", origin);
+        input.draft.read(setting, "nothing", origin);
         let line = "torch.compile of this run: the estimate is of the run without it";
-        brought.not_modelled.push(line.into());
+        input.not_modelled.push(line.into());
     }
 }
 
@@ -238,7 +236,7 @@ fn settings_of(variables: &[(String, String)], draft: &mut Draft) {
 }
 
 /// A file that needs no program's reader: a scenario, a recorded model, a model's configuration.
-fn alone(file: &File, run: Option<&Scenario>) -> Option<Brought> {
+fn alone(file: &File, run: Option<&Scenario>) -> Option<Input> {
     if let Some(own) = plugin_script(&file.text) {
         return Some(of_import(own, true));
     }
@@ -297,15 +295,15 @@ fn parse(text: &str) -> Option<Document> {
         .filter(|document| matches!(document, Document::Map(_)))
 }
 
-fn of_import(imported: Imported, whole: bool) -> Brought {
-    let mut brought = Brought {
+fn of_import(imported: Imported, whole: bool) -> Input {
+    let mut input = Input {
         part: imported.part,
         draft: imported.draft,
         problems: imported.problems,
         notes: imported.notes,
-        ..Brought::default()
+        ..Input::default()
     };
-    brought
+    input
         .asks
         .extend(imported.question.map(|problem| match problem {
             Problem::UnknownName { given, near, .. } => {
@@ -314,15 +312,15 @@ fn of_import(imported: Imported, whole: bool) -> Brought {
             other => (Ask::Model, other.to_string()),
         }));
     if imported.part && !whole {
-        brought
+        input
             .asks
             .push((Ask::Model, "the file is for any model".into()));
     }
-    brought.leave(&imported.unused_keys);
-    brought
+    input.leave(&imported.unused_keys);
+    input
 }
 
-impl Brought {
+impl Input {
     /// Sorts keys that no setting expresses by what they do to memory.
     fn leave(&mut self, keys: &[String]) {
         for key in keys {
@@ -341,7 +339,7 @@ impl Brought {
 
 /// What a program's exact reader sets, over what an expert reads; where they speak of the same, the exact one is finer, but for
 /// the few settings that only the whole of a file decides.
-fn merged(exact: Imported, facts: Facts) -> Brought {
+fn merged(exact: Imported, facts: Facts) -> Input {
     const BY_FACTS: &[&str] = &[
         "task.objective",
         "training.loss",
@@ -352,7 +350,7 @@ fn merged(exact: Imported, facts: Facts) -> Brought {
         "model.id",
     ];
     let facts_unread: BTreeSet<String> = facts.unread.iter().cloned().collect();
-    let mut brought = of_facts(facts, Draft::of_format(Scenario::VERSION), false);
+    let mut input = of_facts(facts, Draft::of_format(Scenario::VERSION), false);
     for setting in settings::all() {
         let Some((value, origin @ Origin::File { .. })) = exact.draft.get(setting) else {
             continue;
@@ -360,23 +358,23 @@ fn merged(exact: Imported, facts: Facts) -> Brought {
         // A model and its data alone are no mark of TRL's: the script's name says more.
         let guessed = setting.path == "stack.trainer" && *value == Value::Text("trl".into());
         let by_facts = guessed || BY_FACTS.contains(&setting.path);
-        if !by_facts || brought.draft.get(setting).is_none() {
-            brought
+        if !by_facts || input.draft.get(setting).is_none() {
+            input
                 .draft
                 .set_value(setting, value.clone(), origin.clone());
         }
     }
-    brought.problems.extend(exact.problems);
-    brought.notes.extend(exact.notes);
+    input.problems.extend(exact.problems);
+    input.notes.extend(exact.notes);
     // A key that one of the two understood is no longer open.
     let open = |key: &&String| facts_unread.is_empty() || facts_unread.contains(*key);
     let left: Vec<String> = exact.unused_keys.iter().filter(open).cloned().collect();
-    brought.unread.clear();
-    brought.leave(&left);
-    brought
+    input.unread.clear();
+    input.leave(&left);
+    input
 }
 
-fn of_facts(facts: Facts, over: Draft, is_sentence: bool) -> Brought {
+fn of_facts(facts: Facts, over: Draft, is_sentence: bool) -> Input {
     let Drafted { mut draft, left } = draft::draft(&facts, over);
     every_linear(&facts, &mut draft);
     attention_projections(&mut draft);
@@ -384,42 +382,42 @@ fn of_facts(facts: Facts, over: Draft, is_sentence: bool) -> Brought {
     if head_alone(&facts, &mut draft) {
         left.retain(|line| !line.starts_with("what is trained"));
     }
-    let mut brought = Brought {
+    let mut input = Input {
         draft,
         not_modelled: left,
         notes: facts.notes.clone(),
         refused: facts.refused.clone(),
-        ..Brought::default()
+        ..Input::default()
     };
     // A sentence says what its speaker cares about; the rest has defaults, which are listed.
     let needed = |ask: &Ask| !is_sentence || *ask == Ask::Model;
-    brought.asks = asks(&facts)
+    input.asks = asks(&facts)
         .into_iter()
         .filter(|(ask, _)| needed(ask))
         .collect();
     if let Some(model) = facts.model.value() {
         let named = names::named(model);
         if let Some(reason) = named.refused {
-            brought
+            input
                 .problems
                 .push(Problem::new("model", model.clone(), reason));
         } else if facts.network().is_none()
             && facts.sized().is_none()
-            && brought.asks.iter().all(|(ask, _)| *ask != Ask::Model)
+            && input.asks.iter().all(|(ask, _)| *ask != Ask::Model)
         {
             let why = not_in_catalogue(model, &named.near);
-            brought.asks.push((Ask::Model, why));
+            input.asks.push((Ask::Model, why));
         }
     }
-    brought
+    input
         .notes
         .extend(facts.wanted.map(wanted).map(str::to_string));
     if is_sentence && !facts.unread.is_empty() {
         let words = facts.unread.join("`, `");
-        brought.notes.push(format!("not understood: `{words}`"));
+        input.notes.push(format!("not understood: `{words}`"));
     }
-    brought.facts = Some(facts);
-    brought
+    input.facts = Some(facts);
+    input
 }
 
 /// A name that is no model of the catalogue, and what to do instead.

@@ -13,7 +13,7 @@ impl Tape {
     pub fn grown_since(&self, event: usize) -> u64 {
         let trace = self.0.trace.borrow();
         let groups = trace.groups.partition_point(|group| group.start < event);
-        let mut sum = Sum::of(&trace.storages);
+        let mut sum = LiveBytes::of(&trace.storages);
         sum.follow(
             trace.events.get(event..).unwrap_or_default(),
             trace.groups.get(groups..).unwrap_or_default(),
@@ -25,13 +25,13 @@ impl Tape {
 
 /// What is allocated as events go by, and the most of it, in storages as the allocator rounds them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sum<'a> {
+pub(crate) struct LiveBytes<'a> {
     storages: &'a ChunkedVec<Storage>,
     pub live: f64,
     pub peak: f64,
 }
 
-impl<'a> Sum<'a> {
+impl<'a> LiveBytes<'a> {
     pub(crate) const fn of(storages: &'a ChunkedVec<Storage>) -> Self {
         Self {
             storages,

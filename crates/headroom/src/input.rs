@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::answer::Refusal;
 use super::what;
-use headroom_io::import::{self, Brought};
+use headroom_io::import::{self, Input};
 use headroom_reader::{facts::Facts, reading};
 use headroom_scripts::{Alone, Beside, File};
 
@@ -20,17 +20,17 @@ pub(super) fn facts(words: &[String]) -> Result<Facts, Refusal> {
 }
 
 /// The draft of files or words.
-pub(super) fn load(words: &[String]) -> Result<Brought, Refusal> {
+pub(super) fn load(words: &[String]) -> Result<Input, Refusal> {
     Ok(match files(words)? {
         Some((files, beside)) => {
-            let brought = import::files(&files, &beside, None);
-            if let (Some(_), [file]) = (&brought.refused, &files[..])
+            let input = import::files(&files, &beside, None);
+            if let (Some(_), [file]) = (&input.refused, &files[..])
                 && is_document(Path::new(&file.name))
             {
                 // Where it is broken says more than that nothing was understood.
                 what::parse(&file.text)?;
             }
-            brought
+            input
         }
         None => import::words(&words.join(" "), &Alone),
     })
