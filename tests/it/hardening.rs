@@ -36,6 +36,7 @@ fn a_short_text_cannot_ask_for_endless_work() {
              tensor,name=t,shape=batch:8,count=1000,lifetime={lifetime},part=a"
         ));
     }
+    check("v=1&model=llama-3.1-8b&task=kto&task_head=logits&mb=1000000");
     check("v=1&model=sdxl-unet&dims=layers_per_block=1000");
     check("v=1&model=peptrm&accum=1000&dims=supervision_steps=400");
 }

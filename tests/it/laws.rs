@@ -295,6 +295,39 @@ fn what_is_allocated_is_reserved_and_what_is_reserved_lies_on_the_device() {
     }
 }
 
+/// What a search over thousands of runs goes by is what the estimate then says: never more, and less only by what the allocator
+/// rounds up in large blocks.
+#[test]
+fn the_quick_peak_is_never_above_every_ranks() {
+    let tried = cases(80);
+    let mut law = Law::compared_at_least(tried / 3);
+    let mut dice = Dice::new(11);
+    for case in 0..tried {
+        let mut scenario = small(&mut dice);
+        if case % 4 > 0 {
+            let several = [
+                ("par", dice.one_of(&["ddp", "fsdp2", "zero1", "none"])),
+                ("gpus", "8"),
+                ("tp", dice.one_of(&["1", "1", "2"])),
+                ("pp", dice.one_of(&["1", "2", "4"])),
+                ("schedule", dice.one_of(&["1f1b", "gpipe"])),
+                ("accum", dice.one_of(&["1", "2", "4", "8"])),
+            ];
+            scenario = with(&scenario, &several);
+        }
+        let Some(quick) = peak(&scenario) else {
+            continue;
+        };
+        let prediction = Prediction::new(scenario.clone());
+        let Ok(ranks) = prediction.ranks() else {
+            continue;
+        };
+        let most = ranks.iter().map(|rank| rank.allocated.expected).max();
+        let most = most.unwrap_or_default();
+        law.holds(quick <= most, &format!("{quick} of {most}"), &scenario);
+    }
+}
+
 /// Sizes that no run has, and those at the edges of types.
 const ODD: [u64; 12] = [
     0,

@@ -83,8 +83,9 @@ pub fn is_replayed(scenario: &Scenario) -> bool {
     engine::is_replayed(&Case::of(scenario))
 }
 
-/// Only the allocated peak, for searches over thousands of scenarios. It simulates one steady-state step and is never above
-/// `estimate`'s peak, and below it only by the allocator's rounding of large blocks.
+/// Only the allocated peak, for searches over thousands of scenarios. It simulates one steady-state step of each pipeline stage;
+/// some rank of `Prediction::ranks` allocates no less, and more only by the allocator's rounding of large blocks. `estimate` is
+/// of the rank that reserves most, which may allocate less than another.
 pub fn quick_peak(scenario: &Scenario) -> Result<Bytes, Unsupported> {
     ranks::quick_peak(&Case::of(&deciding(scenario)))
 }

@@ -255,6 +255,15 @@ impl Tape {
         u64::from(MOST_TENSORS).saturating_sub(self.tensors_created())
     }
 
+    /// The count, if the run may make this many more tensors; otherwise a few, and it ends soon: a refusal costs no time.
+    pub fn affordable(&self, count: u64) -> u64 {
+        if count <= self.tensors_left() {
+            return count;
+        }
+        self.spend(count);
+        1
+    }
+
     /// Counts work that makes no tensors, as if it made this many.
     pub fn spend(&self, tensors: u64) {
         let budget = &self.0.budget;

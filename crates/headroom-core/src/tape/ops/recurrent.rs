@@ -138,7 +138,8 @@ impl Tensor {
         let shape = *self.shape();
         let layout = without(self.layout(), at);
         let dtype = self.dtype();
-        let parts = (0..self.size(dim)).map(|_| self.alias(layout)).collect();
+        let count = self.tape().affordable(self.size(dim));
+        let parts = (0..count).map(|_| self.alias(layout)).collect();
         Tensor::from_op_with(parts, &[self], |_| {
             Box::new(move |incoming| {
                 let Some(tape) = incoming.iter().flatten().next().map(Tensor::tape) else {

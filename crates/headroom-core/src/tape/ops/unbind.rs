@@ -11,7 +11,7 @@ impl Tensor {
     /// The same along another dimension.
     pub fn unbind_at(&self, dim: usize) -> Vec<Tensor> {
         let whole = *self.shape();
-        let count = whole.get(dim).copied().unwrap_or(0);
+        let count = self.tape().affordable(whole.get(dim).copied().unwrap_or(0));
         let Layout { shape, strides } = *self.layout();
         let slice = Layout {
             shape: shape.removed(dim),
