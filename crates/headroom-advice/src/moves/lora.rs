@@ -25,7 +25,7 @@ pub const MOVE: Move = Move {
         }
         let targets = attention_layers(run)?;
         let changed = with(run, |changed| adapted(changed, targets));
-        // How a divided model merges its adapters for vLLM is not modelled.
+        // Not every method and layout has adapters.
         (changed.check().len() <= run.check().len()).then_some(changed)
     },
 };

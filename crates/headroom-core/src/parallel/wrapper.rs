@@ -109,8 +109,9 @@ pub trait Wrapper: fmt::Debug {
         weight().tensor()
     }
 
-    /// The weights are copied out (to vLLM): gathers the shards one parameter at a time.
-    fn gather_for_export(&self) {}
+    /// The weights are copied out (to vLLM): gathers the shards one parameter at a time. `merges`: adapters are added to the weights
+    /// first, and taken off again.
+    fn gather_for_export(&self, _merges: bool) {}
 
     /// A micro-batch begins; `last`: its backward completes the gradients of the step.
     fn before_pass(&self, _last: bool) {}

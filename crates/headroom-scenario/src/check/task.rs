@@ -175,18 +175,6 @@ fn sampled_apart(case: &Case, problems: &mut Problems) {
             "vllm or vllm-server: how a divided model samples is not modelled",
         );
     }
-    if case.scenario.training.lora.is_some() {
-        problems.refuse(
-            "training.lora",
-            "off: how a divided model merges its adapters for vLLM is not modelled",
-        );
-    }
-    if !matches!(task.reference, Reference::None | Reference::Auto) {
-        problems.refuse(
-            "task.reference",
-            "none: GRPO's reference model is not modelled when the model is sharded",
-        );
-    }
 }
 
 /// References and teachers.

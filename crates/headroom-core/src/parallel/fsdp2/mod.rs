@@ -298,8 +298,9 @@ impl Wrapper for FullyShard {
         whole.pipe(|whole| whole.narrow(0, rows))
     }
 
-    /// `DTensor.full_tensor` of each parameter.
-    fn gather_for_export(&self) {
+    /// `DTensor.full_tensor` of each parameter. Adapters are merged into the shards (trl/generation/vllm_generation.py,
+    /// `_iter_fsdp2_params`), which is less than a whole parameter.
+    fn gather_for_export(&self, _merges: bool) {
         let groups = self.state.groups.borrow();
         let params = groups
             .iter()

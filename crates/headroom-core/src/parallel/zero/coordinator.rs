@@ -279,6 +279,42 @@ impl Coordinator {
         drop(before);
     }
 
+    /// Gathers all parameters at once, each by itself (`_allgather_params_coalesced` in
+    /// deepspeed/runtime/zero/partition_parameters.py), and merges the adapters into them and out again
+    /// (`get_delta_weight` in peft/tuners/lora/layer.py): the product, and its scaled copy.
+    pub(crate) fn gather_to_merge(&self) {
+        let missing = (0..self.params.len()).filter(|at| self.is_missing(*at));
+        let whole: Vec<Tensor> = missing
+            .filter_map(|at| {
+                let (param, _) = self.params.get(at)?;
+                let numel = self.numel(at).round_up(self.ranks.max(1));
+                Some(self.tape.empty("all_gather", [numel], storage(param)))
+            })
+            .collect();
+        for _merged_and_taken_off in 0..2 {
+            for (param, _) in &self.params {
+                if let Some(dtype) = self.adapter_of(param) {
+                    let product = self.tape.empty("mm", [param.data.numel()], dtype);
+                    let scaled = self.tape.empty("mul", [param.data.numel()], dtype);
+                    drop((product, scaled));
+                }
+            }
+        }
+        drop(whole);
+    }
+
+    /// The type of the low-rank matrices beside a frozen weight, where it has some.
+    fn adapter_of(&self, weight: &Param) -> Option<DType> {
+        if weight.trainable || weight.is_buffer() {
+            return None;
+        }
+        let beside = self.params.iter().find(|(param, _)| {
+            let apart = param.trainable && param.scope != weight.scope;
+            apart && self.tape.is_inside(param.scope, weight.scope)
+        });
+        beside.map(|(param, _)| param.data.dtype())
+    }
+
     pub(super) fn persists(&self, at: usize) -> bool {
         self.numel(at) <= self.limits.persistence
     }

@@ -167,10 +167,14 @@ impl Wrapper for ZeroParameters {
         self.state.post_linear(scope, output)
     }
 
-    /// `GatheredParameters` of each parameter.
-    fn gather_for_export(&self) {
+    /// `GatheredParameters` of each parameter; of all at once where adapters are merged.
+    fn gather_for_export(&self, merges: bool) {
         if let Some(coordinator) = self.state.coordinator.borrow().as_ref() {
-            coordinator.gather_for_export();
+            if merges {
+                coordinator.gather_to_merge();
+            } else {
+                coordinator.gather_for_export();
+            }
         }
     }
 

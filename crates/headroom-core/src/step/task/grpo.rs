@@ -79,8 +79,9 @@ impl Net for Grpo<'_> {
         } else if cx.env.wrapper.properties().shards_params {
             // vLLM is given the weights, one after the other (`sync_weights`).
             let wrapper = &cx.env.wrapper;
-            cx.tape
-                .with_phase(Phase::Generation, || wrapper.gather_for_export());
+            let merges = cx.env.training.lora.is_some();
+            let gather = || wrapper.gather_for_export(merges);
+            cx.tape.with_phase(Phase::Generation, gather);
         }
         let ids = |cx: &Cx| rows::tokens(cx, [data.micro_batch, self.policy.sampled_length()]);
         let slices = |cx: &Cx| {
