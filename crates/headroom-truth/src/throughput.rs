@@ -171,6 +171,16 @@ fn scenario(record: &Record) -> Result<Scenario, String> {
         scenario.parallel.sequence_parallel = scenario.parallel.tp > 1;
         scenario.parallel.context = ContextParallel::Ulysses;
     }
+    if record
+        .stack
+        .get("trainer")
+        .is_some_and(|trainer| trainer == "torchtitan")
+    {
+        // Its tensor parallelism is always with sequence parallelism, and with loss parallelism unless that is switched off
+        // (torchtitan/models/llama3/infra/parallelize.py, `disable_loss_parallel`).
+        scenario.parallel.sequence_parallel = scenario.parallel.tp > 1;
+        scenario.parallel.loss_parallel = scenario.parallel.tp > 1;
+    }
     let accepted = |scenario: Scenario| match scenario.check().first() {
         Some(problem) => Err(problem.to_string()),
         None => Ok(scenario),

@@ -21,7 +21,18 @@ pub(super) const TARGET: Target = Target {
 /// The name of DeepSpeed's configuration file.
 pub(super) const FILE: &str = "deepspeed.json";
 
-/// DDP and ZeRO's stages with the settings that its file exposes; also for tools that read that file.
+/// DeepSpeed with and without ZeRO. DDP is not among them: stage 0 is no DDP, but fp32 copies and gradients of its own.
+const OWN_LAYOUTS: Layouts = Layouts {
+    strategies: &[
+        Parallelism::Zero0,
+        Parallelism::Zero1,
+        Parallelism::Zero2,
+        Parallelism::Zero3,
+    ],
+    ..LAYOUTS
+};
+
+/// DDP and ZeRO's stages with the settings that its file exposes, for tools that read that file.
 pub(super) const LAYOUTS: Layouts = Layouts {
     strategies: &[
         Parallelism::Ddp,
@@ -35,7 +46,7 @@ pub(super) const LAYOUTS: Layouts = Layouts {
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let header = header(&TARGET, scenario, estimate);
-    let (mut files, layout) = hf::trainer(scenario, &header, &LAYOUTS)?;
+    let (mut files, layout) = hf::trainer(scenario, &header, &OWN_LAYOUTS)?;
     let known = [Precision::Fp32, Precision::AmpBf16, Precision::AmpFp16];
     let precision = scenario.training.precision;
     if !known.contains(&precision) {

@@ -137,9 +137,13 @@ fn checkpointing(reader: &mut KeyReader) {
         "none" => reader.set("training.checkpointing", "none"),
         "full" => reader.set("training.checkpointing", "layers"),
         "selective" => match option {
-            None => reader.set("training.checkpointing", "keep-half"),
             Some(Document::Text(option)) if option == "op" => {
                 reader.set("training.checkpointing", "keep-half");
+            }
+            // The default is "2" (torchtitan/config/job_config.py, `ActivationCheckpoint`).
+            None => {
+                reader.set("training.checkpointing", "layers");
+                reader.set("training.checkpoint_every", "2");
             }
             // One in so many layers is recomputed.
             Some(Document::Text(every)) if every.parse::<u16>().is_ok_and(|every| every > 0) => {

@@ -254,8 +254,6 @@ impl Writer {
         let strategy = match value.data {
             DataParallel::None => "none",
             DataParallel::Ddp => "ddp",
-            // A task's models in DeepSpeed's engine are modelled with its stages only.
-            DataParallel::Zero0 if self.brings_loss => "ddp",
             DataParallel::Zero0 => "zero0",
             DataParallel::Fsdp | DataParallel::Fsdp2 => "fsdp2",
             DataParallel::Fsdp1 => "fsdp1",

@@ -141,26 +141,30 @@ fn trained(case: &Case, problems: &mut Problems) {
 
 /// A task's models under the wrappers that divide them.
 fn divided(case: &Case, problems: &mut Problems) {
-    use Parallelism::{Ddp, Fsdp2, Hsdp, None, Zero1, Zero2, Zero3};
+    use Parallelism::{Ddp, Fsdp2, Hsdp, None, Zero0, Zero1, Zero2, Zero3};
     let task = &case.scenario.training.task;
     let strategy = case.scenario.parallel.strategy;
     if matches!(strategy, None | Ddp) || case.scenario.hardware.gpus < 2 {
         return;
     }
     let samples = task.objective == Objective::Grpo;
-    if samples && matches!(strategy, Fsdp2 | Hsdp | Zero1 | Zero2 | Zero3) {
+    if samples && matches!(strategy, Fsdp2 | Hsdp | Zero0 | Zero1 | Zero2 | Zero3) {
         sampled_apart(case, problems);
     }
     let expected = match (strategy, task.objective) {
-        (Fsdp2 | Hsdp | Zero1 | Zero2 | Zero3, _) if task.head == LmHead::Liger => {
+        (Fsdp2 | Hsdp | Zero0 | Zero1 | Zero2 | Zero3, _) if task.head == LmHead::Liger => {
             "none or ddp: how Liger's loss takes the weight of a divided head is not modelled"
         }
-        (Fsdp2 | Hsdp | Zero1 | Zero2 | Zero3, objective) if DIVIDED.contains(&objective) => return,
-        (Fsdp2 | Hsdp | Zero1 | Zero2 | Zero3, _) => {
+        (Fsdp2 | Hsdp | Zero0 | Zero1 | Zero2 | Zero3, objective)
+            if DIVIDED.contains(&objective) =>
+        {
+            return;
+        }
+        (Fsdp2 | Hsdp | Zero0 | Zero1 | Zero2 | Zero3, _) => {
             "none or ddp: how this task's models are divided among GPUs is not modelled"
         }
         _ => {
-            "fsdp2, zero1, zero2, zero3, ddp or none: other strategies are not modelled for this task"
+            "fsdp2, zero0, zero1, zero2, zero3, ddp or none: other strategies are not modelled for this task"
         }
     };
     problems.refuse("parallel.strategy", expected);
