@@ -82,7 +82,6 @@ def of_timm(identity, name, sizes):
 
 of_timm("densenet-121", "densenet121", [(2, 192), (2, 224)])
 of_timm("inception-v3", "inception_v3", [(2, 299), (2, 331)])
-of_timm("maxvit-t", "maxvit_tiny_tf_224", [(2, 224)])
 
 
 @model("detr-resnet-50", "transformers", graphs_mixed.SCENES, graphs_mixed.scenes())

@@ -6,24 +6,6 @@ from graphs_hf import LONG, NO_AUGMENT, NO_PATHS, hf, masked, padded, seen, word
 
 # --- images ----------------------------------------------------------------------------------------------------------
 
-OF_DEPTH = "the loss, which transformers' class has not: this is the mean distance to a map of depths"
-
-
-def depths(b, s, device):
-    return dict(seen(b, s, device), depth=torch.rand(b, s, s, device=device))
-
-
-def of_depth(model, batch):
-    return F.l1_loss(model(pixel_values=batch["pixel_values"]).predicted_depth.float(), batch["depth"].float())
-
-
-DINOV2_S = dict(model_type="dinov2", hidden_size=384, num_attention_heads=6, num_hidden_layers=12, image_size=518, patch_size=14,
-                out_indices=[9, 10, 11, 12], apply_layernorm=True, reshape_hidden_states=False)
-hf("depth-anything-small", "DepthAnythingForDepthEstimation", [(2, 518)], depths, OF_DEPTH, of_depth, backbone_config=DINOV2_S)
-hf("dpt-large", "DPTForDepthEstimation", [(2, 384)], depths, OF_DEPTH, of_depth, hidden_size=1024, num_hidden_layers=24, num_attention_heads=16,
-   intermediate_size=4096, backbone_out_indices=[5, 11, 17, 23], neck_hidden_sizes=[256, 512, 1024, 1024])
-
-
 # COCO has seven objects in a picture on average.
 OBJECTS = 7
 
@@ -41,24 +23,6 @@ hf("d-fine-m", "DFineForObjectDetection", SCENES, scenes(), num_labels=80, ancho
 hf("conditional-detr-resnet-50", "ConditionalDetrForObjectDetection", SCENES, scenes(), num_labels=91)
 hf("deformable-detr", "DeformableDetrForObjectDetection", SCENES, scenes(), num_labels=91)
 
-
-def asked(queries, length):
-    """Names of things to look for in each picture."""
-
-    def batch(b, s, device):
-        return dict(seen(b, s, device), input_ids=torch.randint(3, 49000, (b * queries, length), device=device))
-
-    return batch
-
-
-def of_boxes(model, batch):
-    """The scores and boxes of every place, which a loss would match with things."""
-    out = model(**batch)
-    return F.binary_cross_entropy_with_logits(out.logits.float(), torch.zeros_like(out.logits, dtype=torch.float32)) + out.pred_boxes.float().abs().mean()
-
-
-OF_BOXES = "the matching of boxes with things, which transformers' class has not: the loss is the mean over all places, with eight names for each picture"
-hf("owlv2-base-patch16-ensemble", "Owlv2ForObjectDetection", [(2, 960)], asked(8, 16), OF_BOXES, of_boxes, vision_config=dict(image_size=960))
 
 # --- speech and sound ------------------------------------------------------------------------------------------------
 

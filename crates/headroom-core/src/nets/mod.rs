@@ -12,6 +12,7 @@ mod deberta;
 mod deberta_first;
 mod declared;
 mod decoder;
+mod depth;
 mod detection;
 mod diffusion;
 mod distilbert;

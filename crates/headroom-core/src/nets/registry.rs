@@ -4,11 +4,11 @@ use std::sync::OnceLock;
 
 use super::net::Build;
 use super::{
-    ModelError, Net, Sizes, albert, bert, blip, clip, deberta, deberta_first, decoder, detection,
-    distilbert, dit, equivariant, esm, gnn, gpt2, layoutlmv3, litgpt, longformer, mamba, megatron,
-    mmdit, modernbert, mpnet, nomic_bert, parakeet, patchtst, pictures, recurrent, sam, seq2seq,
-    siglip, speecht5, swin, t5, text_to_image, torchtitan, unet, video, vision, vit, vit_mae,
-    wav2vec2, xlnet,
+    ModelError, Net, Sizes, albert, bert, blip, clip, deberta, deberta_first, decoder, depth,
+    detection, distilbert, dit, equivariant, esm, gnn, gpt2, layoutlmv3, litgpt, longformer, mamba,
+    megatron, mmdit, modernbert, mpnet, nomic_bert, parakeet, patchtst, pictures, recurrent, sam,
+    seq2seq, siglip, speecht5, swin, t5, text_to_image, torchtitan, unet, video, vision, vit,
+    vit_mae, wav2vec2, xlnet,
 };
 
 /// An architecture's forward function, by the name that the catalogue uses.
@@ -82,6 +82,7 @@ fn find(architecture: &str) -> Option<Build> {
         .chain(decoder::FAMILIES)
         .chain(vision::FAMILIES)
         .chain(pictures::FAMILIES)
+        .chain(depth::FAMILIES)
         .chain(detection::FAMILIES)
         .chain(unet::FAMILIES)
         .chain(gnn::FAMILIES)

@@ -32,6 +32,8 @@ struct GroundingDino {
     columns: u64,
     /// Points of each map that a query looks at.
     points: u64,
+    /// `decoder_n_points`.
+    decoder_points: u64,
     tokens: u64,
     /// Stochastic depth of what maps and words read of each other (`fusion_droppath`).
     drops: bool,
@@ -63,6 +65,7 @@ pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
         queries: sizes.or("queries", 900),
         columns: sizes.or("text_len", 256),
         points: sizes.or("points", 4),
+        decoder_points: sizes.or("decoder_points", 4),
         tokens: sizes.or("tokens", 10),
         drops: sizes.or("paths", 1) != 0,
         pictures: Pictures::of(sizes, 640),

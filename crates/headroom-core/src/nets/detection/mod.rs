@@ -1,4 +1,5 @@
-//! Detectors of transformers that predict a set of boxes: YOLOS, DETR and RT-DETR; and Faster R-CNN, which looks at regions. Their pictures have as many objects each as `objects` says.
+//! Detectors of transformers that predict a set of boxes: YOLOS, DETR and RT-DETR; OWL-ViT, which finds what texts name; and
+//! Faster R-CNN, which looks at regions. Their pictures have as many objects each as `objects` says.
 
 mod backbone;
 mod deformable;
@@ -7,6 +8,7 @@ mod faster_rcnn;
 mod grounding_dino;
 mod loss;
 mod mask2former;
+mod owl;
 mod rt_detr;
 mod yolos;
 
@@ -19,6 +21,8 @@ pub(super) const FAMILIES: &[(&str, Build)] = &[
     ("faster_rcnn", faster_rcnn::build),
     ("grounding_dino", grounding_dino::build),
     ("mask2former", mask2former::build),
+    ("owlv2", owl::second),
+    ("owlvit", owl::first),
     ("rt_detr", rt_detr::first),
     ("rt_detr_v2", rt_detr::second),
     ("yolos", yolos::build),

@@ -3,11 +3,10 @@
 
 use super::loss::set_loss;
 use super::{Pictures, prediction_head};
-use crate::nets::attention::{Eager, attend, heads};
+use crate::nets::pictures::PlainLayer;
 use crate::nets::vit::patches;
 use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::tape::Tensor;
-use crate::tape::ops::AttentionMask;
 use headroom_scenario::Data;
 
 #[derive(Clone, Copy, Debug)]
@@ -87,10 +86,14 @@ impl Yolos {
             if cx.tape.is_over_budget() {
                 break;
             }
-            let this = *self;
+            let layer = PlainLayer {
+                hidden: self.hidden,
+                heads: self.heads,
+                ffn: self.ffn,
+            };
             let outputs = cx.module("encoder", |cx| {
                 cx.layer("layer", i, vec![hidden.clone()], move |cx, state| {
-                    state.iter().map(|x| this.layer(cx, x)).collect()
+                    state.iter().map(|x| layer.run(cx, x)).collect()
                 })
             });
             hidden = outputs.into_iter().next().unwrap_or(hidden);
@@ -141,36 +144,5 @@ impl Yolos {
             .view(&[count, 1, down * across, hidden]);
         let ends = [table.narrow(2, 1), table.narrow(2, self.queries)];
         Tensor::cat(&ends[0], &[&rows, &ends[1]], 2)
-    }
-
-    /// `YolosLayer.forward`; the constructor makes the norms last.
-    fn layer(&self, cx: &Cx, input: &Tensor) -> Tensor {
-        let normed = cx.layer_norm("layernorm_before", input);
-        let attended = cx.module("attention", |cx| {
-            let (out, weights) = cx.module("attention", |cx| self.attention(cx, &normed));
-            let out = cx.module("output", |cx| cx.linear("dense", &out, self.hidden, true));
-            drop(weights);
-            out
-        });
-        let hidden = attended.add(input);
-        let mut x = cx.layer_norm("layernorm_after", &hidden);
-        x = cx.module("intermediate", |cx| {
-            cx.linear("dense", &x, self.ffn, true).pipe(Tensor::gelu)
-        });
-        let out = cx.module("output", |cx| {
-            let x = cx.linear("dense", &x, self.hidden, true);
-            x.add(&hidden)
-        });
-        drop((normed, attended));
-        out
-    }
-
-    fn attention(&self, cx: &Cx, x: &Tensor) -> (Tensor, Option<Tensor>) {
-        let [q, k, v] = ["query", "key", "value"]
-            .map(|name| heads(&cx.linear(name, x, self.hidden, true), self.heads));
-        let eager = Eager { in_fp32: false };
-        let none = AttentionMask::None;
-        let (out, weights) = attend(cx, [&q, &k, &v], &none, 0.0, eager);
-        (out.reshape(x.shape()), weights)
     }
 }

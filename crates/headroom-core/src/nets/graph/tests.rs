@@ -109,6 +109,16 @@ fn a_recorded_model_has_the_peak_of_the_real_one() {
 /// were not recorded or that were. Columns: the model, its batch and length, what part of the peak the prediction may be off, and
 /// peaks in fp32, under autocast and in bf16.
 const SHIPPED: &str = "
+    depth-anything-small         3    392  200    1512565760    1076413440
+    depth-anything-small         1    700  200    1579090944    1133436416
+    dpt-large                    1    512  200    6860001280    6863216640
+    grounding-dino-base          2    640  500   13628852736   11269742080
+    grounding-dino-base          3    480  500   12540193792   10663547392
+    maxvit-t                     2    384  120    2223693824    1426079232
+    maxvit-t                    16    224  200    5264209408    3010277888
+    owlv2-base-patch16-ensemble  2    768  200    5734666752    4541009920
+    rtdetr-r50vd                 2    640  400    2250124800    2389477888
+    rtdetr-r50vd                 4    480  400    2666148864    2771641344
     densenet-121                 4    224   60     641038336     395299328     327082496
     densenet-121                16    160   60    1189265920     674578432     604704768
     inception-v3                 8    299   60    1119477248     789657088     581404672

@@ -4,6 +4,9 @@
 mod ast;
 mod beit;
 mod dinov3;
+mod plain;
+
+pub(super) use plain::PlainLayer;
 
 use super::net::Build;
 

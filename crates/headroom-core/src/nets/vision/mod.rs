@@ -8,6 +8,7 @@ mod efficientnet;
 mod eva;
 mod inverted;
 mod layers;
+mod maxvit;
 mod mobilenet;
 mod mobilenet_v2;
 mod mobilevit;
@@ -38,6 +39,7 @@ pub(super) const FAMILIES: &[(&str, Build)] = &[
     ("convnextv2", |s| transformers::convnext(s, true)),
     ("mobilenet_v2_hf", |s| Ok(mobilenet_v2::build(s))),
     ("mobilevit", mobilevit::build),
+    ("maxvit", maxvit::build),
     ("regnet", regnet::build),
     ("segformer", segformer::build),
     ("resnet_hf", transformers::resnet),

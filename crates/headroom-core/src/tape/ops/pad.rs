@@ -1,6 +1,6 @@
-//! `F.pad` with zeros behind the end of a dimension.
+//! `F.pad` with zeros behind the end of dimensions.
 
-use super::super::{Layout, Tensor, borrowing, grads};
+use super::super::{Dims, Layout, Tensor, borrowing, grads};
 
 impl Tensor {
     /// `F.pad` of one dimension by `count` zeros at its end: a copy even where nothing is added
@@ -9,9 +9,21 @@ impl Tensor {
         let Some(at) = self.dim(dim) else {
             return self.clone();
         };
-        let copy = |t: &Tensor| t.copied("constant_pad_nd", t.layout().preserved());
         let whole = self.shape().with(at, self.size(dim).saturating_add(count));
-        let out = if count == 0 {
+        self.zero_padded_to(whole)
+    }
+
+    /// The same of a plane's height and width at once.
+    pub fn padded_plane_at_end(&self, [down, across]: [u64; 2]) -> Tensor {
+        let side = |axis: isize, count| self.size(axis).saturating_add(count);
+        let whole = self.shape().with(2, side(2, down)).with(3, side(3, across));
+        self.zero_padded_to(whole)
+    }
+
+    fn zero_padded_to(&self, whole: Dims) -> Tensor {
+        let copy = |t: &Tensor| t.copied("constant_pad_nd", t.layout().preserved());
+        let from = *self.shape();
+        let out = if whole == from {
             copy(self)
         } else {
             let tape = self.tape();
@@ -20,9 +32,13 @@ impl Tensor {
             tape.kernel("constant_pad_nd", self.dtype(), 0.0, moved);
             out
         };
-        let from = self.size(dim);
         out.from_op(&[self], |_| {
-            borrowing(move |g| grads([Some(g.detach().narrow(dim, from).pipe(copy))]))
+            borrowing(move |g| {
+                let part = (0..from.len()).fold(g.detach(), |part, axis| {
+                    part.narrow(axis as isize, from[axis])
+                });
+                grads([Some(part.pipe(copy))])
+            })
         })
     }
 }

@@ -64,6 +64,14 @@ impl Tensor {
         })
     }
 
+    /// `self.abs()`: saves its input.
+    pub fn abs(&self) -> Tensor {
+        self.from_input("abs", |g, input| {
+            let sign = input.map("sgn");
+            g.zip(&sign, "mul")
+        })
+    }
+
     /// `self.cos()`: saves its input.
     pub fn cos(&self) -> Tensor {
         self.from_input("cos", |g, input| {

@@ -89,7 +89,8 @@ fn own_ending(arch: &str, encodes: bool) -> Option<&'static str> {
         "vit" | "deit" | "dinov2_hf" | "beit_hf" | "convnextv2" | "mobilenet_v2_hf"
         | "mobilevit" | "regnet" | "swinv2" => Some("ForImageClassification"),
         "xlnet" => Some("LMHeadModel"),
-        "detr" | "grounding_dino" | "rt_detr" | "rt_detr_v2" | "yolos" => {
+        "depth_anything" | "dpt" => Some("ForDepthEstimation"),
+        "detr" | "grounding_dino" | "owlv2" | "owlvit" | "rt_detr" | "rt_detr_v2" | "yolos" => {
             Some("ForObjectDetection")
         }
         "wav2vec2_bert" => Some("ForCTC"),

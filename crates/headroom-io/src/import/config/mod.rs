@@ -317,6 +317,9 @@ impl Reading<'_> {
                 self.refuse(key, shown(given).unwrap_or_default(), expected);
             }
         }
+        for (key, given, expected) in own::contradictions(document, kind) {
+            self.refuse(key, given, expected);
+        }
         if matches!(document.get("mlp_only_layers"), Some(Document::List(given)) if !given.is_empty())
         {
             self.refuse("mlp_only_layers", "a list", "no layers without experts");

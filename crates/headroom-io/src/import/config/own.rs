@@ -20,6 +20,8 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("beit_hf", "use_relative_position_bias", "relative"),
     ("blip_2", "num_query_tokens", "queries"),
     ("blip_2_qformer", "cross_attention_frequency", "q_every"),
+    ("depth_anything", "fusion_hidden_size", "fusion"),
+    ("depth_anything", "head_hidden_size", "head_hidden"),
     ("detr", "num_queries", "queries"),
     ("dinov3", "key_bias", "k_bias"),
     ("dinov3", "mlp_bias", "mlp_bias"),
@@ -29,7 +31,9 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("dinov3", "use_gated_mlp", "gated"),
     ("dinov3", "value_bias", "v_bias"),
     ("grounding_dino", "decoder_attention_heads", "decoder_heads"),
+    ("dpt", "fusion_hidden_size", "fusion"),
     ("grounding_dino", "decoder_ffn_dim", "decoder_ffn"),
+    ("grounding_dino", "decoder_n_points", "decoder_points"),
     ("grounding_dino", "max_text_len", "text_len"),
     ("grounding_dino", "num_queries", "queries"),
     ("grounding_dino", "encoder_n_points", "points"),
@@ -97,6 +101,10 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("xlnet", "d_inner", "ffn"),
 ];
 
+/// Channels of RT-DETR's maps as they go into its encoder and its decoder.
+const ENCODER_CHANNELS: &str = "encoder_in_channels";
+const DECODER_CHANNELS: &str = "decoder_in_channels";
+
 /// Sizes that a family computes from other values (`add`).
 #[cfg(test)]
 const COMPUTED: &[&str] = &[
@@ -104,6 +112,8 @@ const COMPUTED: &[&str] = &[
     "expansion_percent",
     "guided",
     "img_w",
+    "outs",
+    "table",
     "distances",
     "drop",
     "encoder_heads",
@@ -130,6 +140,8 @@ pub(super) fn has_sides(document: &Document) -> bool {
 /// Whether a family reads this key.
 pub(super) fn knows(kind: &ModelType, key: &str) -> bool {
     let computed = match kind.name {
+        "depth_anything" => key == "reassemble_hidden_size",
+        "dpt" => matches!(key, "backbone_config" | "backbone_out_indices"),
         "led" | "longformer" => key == "attention_window",
         "jamba" => key.starts_with("attn_layer_") || key.starts_with("expert_layer_"),
         "llama4_text" => key == "moe_layers",
@@ -137,7 +149,9 @@ pub(super) fn knows(kind: &ModelType, key: &str) -> bool {
         "mobilenet_v2" => key == "depth_multiplier",
         "patchtst" => key == "pooling_type",
         "regnet" | "rt_detr_resnet" => key == "layer_type",
-        "rt_detr" | "rt_detr_v2" => key == "hidden_expansion",
+        "rt_detr" | "rt_detr_v2" => {
+            key == "hidden_expansion" || matches!(key, ENCODER_CHANNELS | DECODER_CHANNELS)
+        }
         "speecht5" => key.starts_with("guided_attention_") || key == "use_guided_attention_loss",
         "wav2vec2-bert" => key.ends_with("_max_position_embeddings"),
         _ => false,
@@ -188,6 +202,21 @@ pub(super) fn add(document: &Document, kind: &ModelType, sizes: &mut BTreeMap<St
         "patchtst" => {
             let whole = document.get("pooling_type") == Some(&Document::Null);
             sizes.insert("pooled".into(), u64::from(!whole));
+        }
+        "depth_anything" => {
+            let backbone = document.get("backbone_config");
+            let layers = backbone.and_then(|inner| whole(inner, "num_hidden_layers"));
+            let layers = layers.unwrap_or(12);
+            let outs = backbone.and_then(|inner| listed(inner, "out_indices"));
+            let last = || (layers.saturating_sub(3)..=layers).collect();
+            add_list("outs", outs.unwrap_or_else(last), sizes);
+        }
+        // These count layers from zero.
+        "dpt" => {
+            let outs = listed(document, "backbone_out_indices");
+            let outs = outs.unwrap_or_else(|| vec![2, 5, 8, 11]);
+            let outs = outs.into_iter().map(|out| out.saturating_add(1));
+            add_list("outs", outs.collect(), sizes);
         }
         "jamba" => {
             let hidden = sizes.get("hidden").copied().unwrap_or(4096);
@@ -287,6 +316,77 @@ fn whole(document: &Document, key: &str) -> Option<u64> {
     }
 }
 
+/// A list of whole numbers.
+fn listed(document: &Document, key: &str) -> Option<Vec<u64>> {
+    let Document::List(all) = document.get(key)? else {
+        return None;
+    };
+    let number = |value: &Document| match value {
+        Document::Int(value) => u64::try_from(*value).ok(),
+        _ => None,
+    };
+    all.iter().map(number).collect()
+}
+
+fn add_list(name: &str, all: Vec<u64>, sizes: &mut BTreeMap<String, u64>) {
+    for (i, size) in all.into_iter().enumerate() {
+        sizes.insert(format!("{name}_{i}"), size);
+    }
+}
+
+/// Values that a class needs to be as other values say: the key, what the file has, and what it should have.
+pub(super) fn contradictions(
+    document: &Document,
+    kind: &ModelType,
+) -> Vec<(&'static str, String, String)> {
+    let shown = |all: &[u64]| {
+        let all: Vec<String> = all.iter().map(u64::to_string).collect();
+        all.join(",")
+    };
+    let mut found = Vec::new();
+    match kind.name {
+        "depth_anything" => {
+            let hidden = document
+                .get("backbone_config")
+                .and_then(|inner| whole(inner, "hidden_size"));
+            if let (Some(given), Some(hidden)) = (whole(document, "reassemble_hidden_size"), hidden)
+                && given != hidden
+            {
+                let expected = format!("{hidden}, as the backbone's hidden_size");
+                found.push(("reassemble_hidden_size", given.to_string(), expected));
+            }
+        }
+        "dpt" => {
+            if let Some(Document::Map(_)) = document.get("backbone_config") {
+                let expected = "no backbone: this network has a ViT of its own";
+                found.push(("backbone_config", "a backbone".into(), expected.into()));
+            }
+        }
+        "rt_detr" | "rt_detr_v2" => {
+            // The encoder's maps are as many as its list, the decoder's are the encoder's.
+            let widths = document
+                .get("backbone_config")
+                .and_then(|inner| listed(inner, "hidden_sizes"))
+                .unwrap_or_else(|| vec![256, 512, 1024, 2048]);
+            let seen = &widths[widths.len().saturating_sub(3)..];
+            let hidden = whole(document, "encoder_hidden_dim").unwrap_or(256);
+            for (key, expected, why) in [
+                (ENCODER_CHANNELS, seen, "as the backbone's hidden_sizes"),
+                (DECODER_CHANNELS, &[hidden; 3], "as encoder_hidden_dim"),
+            ] {
+                let given = listed(document, key).filter(|given| given != expected);
+                let problem = given.map(|given| {
+                    let expected = format!("{}, {why}", shown(expected));
+                    (key, shown(&given), expected)
+                });
+                found.extend(problem);
+            }
+        }
+        _ => {}
+    }
+    found
+}
+
 /// What a class derives from sizes of its parts where its own key is absent.
 pub(super) fn complete(arch: &str, wanted: &mut BTreeMap<String, u64>) {
     if arch == "siglip2"
@@ -294,6 +394,12 @@ pub(super) fn complete(arch: &str, wanted: &mut BTreeMap<String, u64>) {
     {
         let side = patches.isqrt().saturating_mul(*patch);
         wanted.insert("img".into(), side);
+    }
+    if matches!(arch, "depth_anything" | "dpt" | "owlv2" | "owlvit")
+        && let Some(img) = wanted.get("img").copied()
+    {
+        // Positions are for pictures of this side.
+        wanted.insert("table".into(), img);
     }
     if arch == "aya_vision"
         && let Some(hidden) = wanted.get("hidden").copied()

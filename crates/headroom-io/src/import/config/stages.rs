@@ -30,6 +30,13 @@ const LISTS: &[(&str, &str, &str, &[u64])] = &[
         "dims",
         &[256, 512, 1024, 2048],
     ),
+    (
+        "depth_anything",
+        "neck_hidden_sizes",
+        "necks",
+        &[48, 96, 192, 384],
+    ),
+    ("dpt", "neck_hidden_sizes", "necks", &[96, 192, 384, 768]),
     ("mobilevit", "hidden_sizes", "dims", &[144, 192, 240]),
     (
         "mobilevit",

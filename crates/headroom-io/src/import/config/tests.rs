@@ -160,6 +160,45 @@ fn what_is_not_covered_is_refused_by_name_and_what_is_not_known_is_listed() {
 }
 
 #[test]
+fn what_contradicts_another_value_is_refused() {
+    check(
+        r#"{"model_type": "rt_detr", "encoder_in_channels": [128, 256, 512], "decoder_in_channels": [384, 384, 384]}"#,
+        &[
+            "encoder_in_channels is `128,256,512`; expected 512,1024,2048, as the backbone's hidden_sizes",
+            "decoder_in_channels is `384,384,384`; expected 256,256,256, as encoder_hidden_dim",
+        ],
+        &[],
+    );
+    check(
+        r#"{"model_type": "depth_anything", "reassemble_hidden_size": 384, "backbone_config": {"model_type": "dinov2", "hidden_size": 768}}"#,
+        &["reassemble_hidden_size is `384`; expected 768, as the backbone's hidden_size"],
+        &[],
+    );
+    check(
+        r#"{"model_type": "dpt", "backbone_config": {"model_type": "beit"}}"#,
+        &[
+            "backbone_config is `a backbone`; expected no backbone: this network has a ViT of its own",
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn points_that_decoders_look_at_are_sizes() {
+    let found = check(
+        r#"{"model_type": "rt_detr", "num_labels": 80, "decoder_n_points": 8, "encoder_in_channels": [512, 1024, 2048],
+            "decoder_in_channels": [256, 256, 256]}"#,
+        &[],
+        &[],
+    );
+    assert_eq!(found.model.dims.get("points"), Some(&8));
+    let dino = r#"{"model_type": "grounding-dino", "decoder_n_points": 8}"#;
+    let found = check(dino, &[], &[]);
+    assert_eq!(found.model.dims.get("decoder_points"), Some(&8));
+    assert_eq!(found.model.dims.get("points"), None);
+}
+
+#[test]
 fn what_a_file_leaves_out_is_as_its_class_has_it() {
     let scenario = check(
         r#"{"model_type": "gpt2", "n_layer": 3, "n_embd": 768, "n_head": 12, "vocab_size": 1000, "n_positions": 1024,

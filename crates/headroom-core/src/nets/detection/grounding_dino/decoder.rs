@@ -85,7 +85,7 @@ impl GroundingDino {
         hidden = added("encoder_attn_text_layer_norm", &hidden, read);
         let sampling = Sampling {
             heads,
-            points: self.points,
+            points: self.decoder_points,
             one_copy: false,
         };
         let read = cx.module("encoder_attn", |cx| {
