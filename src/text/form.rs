@@ -85,6 +85,7 @@ pub const SAMPLES: &str = "samples";
 pub const TOKENS: &str = "tokens";
 pub const PIXELS: &str = "pixels";
 
+pub const FORM: &str = "Settings";
 pub const SETTINGS: &str = "The training run";
 pub const EVERY_SETTING: &str = "All settings";
 pub const FIND_SETTING: &str = "Find a setting";

@@ -12,6 +12,7 @@ use leptos::prelude::*;
 use self::find::FindSetting;
 use crate::field::plans::SavedPlans;
 use crate::shared::browser;
+use crate::shared::chart::Width;
 use crate::shared::later::Later;
 use crate::shared::session::Session;
 use crate::shared::signals::memo;
@@ -52,6 +53,9 @@ fn folded(section: &str) -> impl Iterator<Item = &'static Setting> {
         .iter()
         .filter(move |setting| setting.section() == section && !front(setting.path))
 }
+
+/// Windows of at most this width have one column (`style/layout.css`): the form is folded there, so that the plans are in sight.
+const NARROW: u32 = 800;
 
 /// The form. The help of the focused field is shown below it.
 #[component]
@@ -95,6 +99,8 @@ pub fn Questions() -> impl IntoView {
             }
         })
     };
+    let Width(width) = expect_context();
+    let is_beside = memo(move || width.get() > NARROW);
     view! {
         <form
             class="questions"
@@ -102,13 +108,16 @@ pub fn Questions() -> impl IntoView {
             on:submit=|event: SubmitEvent| event.prevent_default()
             on:focusin=move |event| explain(event.into())
         >
-            {FRONT.iter().map(group).collect_view()}
-            <FindSetting/>
-            <details class="every-setting" data-testid="settings">
-                <summary>{text::EVERY_SETTING}</summary>
-                <div class="rooms">{sections}</div>
+            <details class="form-fold" data-testid="form-fold" open=is_beside>
+                <summary>{text::FORM}</summary>
+                {FRONT.iter().map(group).collect_view()}
+                <FindSetting/>
+                <details class="every-setting" data-testid="settings">
+                    <summary>{text::EVERY_SETTING}</summary>
+                    <div class="rooms">{sections}</div>
+                </details>
+                <SavedPlans/>
             </details>
-            <SavedPlans/>
             <div class="explainer" aria-hidden="true">
                 {explained}
             </div>

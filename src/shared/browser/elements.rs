@@ -3,16 +3,32 @@
 use leptos::prelude::{document, window};
 use leptos::reactive::spawn_local;
 use wasm_bindgen::JsCast;
-use web_sys::HtmlElement;
+use web_sys::{Element, HtmlElement};
 
 use super::{painted, yield_now};
 
-/// Moves the focus to the first element that matches the selector.
+/// Moves the focus to the first element that matches the selector, and opens the folded parts that it is in.
 pub fn focus(selector: &str) {
     let found = document().query_selector(selector).ok().flatten();
     if let Some(element) = found.and_then(|element| element.dyn_into::<HtmlElement>().ok()) {
+        open_around(&element);
         // If refused, the focus stays where it was.
         let _ = element.focus();
+    }
+}
+
+fn open_around(element: &Element) {
+    let own = element.matches("summary").unwrap_or_default();
+    let around = element.parent_element();
+    let mut around = if own {
+        around.and_then(|part| part.parent_element())
+    } else {
+        around
+    };
+    while let Some(part) = around.and_then(|it| it.closest("details:not([open])").ok().flatten()) {
+        // This attribute name is always valid.
+        let _ = part.set_attribute("open", "");
+        around = part.parent_element();
     }
 }
 

@@ -8,7 +8,7 @@ use std::rc::{Rc, Weak};
 use smallvec::SmallVec;
 
 use super::budget::Budget;
-use super::compile::{Compiled, Cuts, Graph, Made, Plan};
+use super::compile::{Compiled, Cuts, Graph, Launch, Made, Plan};
 use super::layout::Shared;
 use super::row::{Fold, Open};
 use super::trace::{Launched, RecentSources};
@@ -101,6 +101,8 @@ pub(in crate::tape) struct Compiler {
     pub cuts: RefCell<Cuts>,
     /// What the generated kernel of backward that runs reads.
     pub fused: RefCell<Option<Vec<Rc<StorageRef>>>>,
+    /// Storages that generated kernels read or wrote since the last kernel of a library.
+    pub touched: RefCell<BTreeSet<u32>>,
     /// Storages shared between a compiled graph and its surroundings: never overwritten.
     pub escaping: RefCell<BTreeSet<u32>>,
 }
@@ -318,6 +320,10 @@ pub(in crate::tape) struct Region {
     pub selected: bool,
     /// The share of what the cut for speed keeps that may be kept.
     pub budget: f64,
+    /// Kernels since the last operation was complete.
+    pub launched: Vec<Launch>,
+    /// The kernels that backward runs again.
+    pub again: Vec<Launch>,
 }
 
 pub(in crate::tape) enum Pass {

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::budget::{Budget, MOST_TENSORS};
+use super::compile::Launch;
 use super::core::{Ambient, Autograd, Compiler, Construction, Core, Recorder, Relays, Split};
 use super::trace::{PhaseStart, ScopeEntry};
 use super::{Category, DType, Dims, Kernel, Layout, Machine, Phase, Scope, Tape, Tensor, Trace};
@@ -311,13 +312,30 @@ impl Core {
         work: [f64; 2],
         count: u32,
     ) {
-        if self.recorder.skips_kernels.get() {
+        if self.recorder.skips_kernels.get() || self.is_generated() {
             return;
         }
+        let launch = Launch {
+            op,
+            dtype,
+            work,
+            count,
+        };
+        self.leave_generated(launch);
+        self.record_kernel(launch);
+    }
+
+    pub(in crate::tape) fn record_kernel(&self, launch: Launch) {
+        let Launch {
+            op,
+            dtype,
+            work: [flops, bytes_moved],
+            count,
+        } = launch;
         let kernel = Kernel {
             op,
-            flops: work[0],
-            bytes_moved: work[1],
+            flops,
+            bytes_moved,
             dtype,
             phase: self.ambient.phase.get(),
             times: self.open.get().times().saturating_mul(count),

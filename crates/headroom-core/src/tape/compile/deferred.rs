@@ -78,6 +78,7 @@ impl Core {
         let Some(mut sources) = self.compiler.deferred_values.borrow_mut().remove(&storage) else {
             return;
         };
+        self.launch_generated(storage, &sources);
         let bytes = self.bytes_of(storage);
         let free = |source: &Rc<StorageRef>| {
             let trace = self.trace.borrow();

@@ -1,7 +1,7 @@
 //! The graph of a region as it is traced, and what its cut makes of it: which values are kept, and what each saved tensor is
 //! computed from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::cut::Value;
 
@@ -56,6 +56,8 @@ pub(in crate::tape) struct Plan {
     pub kept: Vec<bool>,
     /// What each saved tensor is computed from.
     pub sources: Vec<Vec<Origin>>,
+    /// The ordinals of values that backward computes again.
+    pub recomputed: BTreeSet<usize>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -167,27 +169,37 @@ impl Graph {
                 }
             }
         }
+        let mut again = BTreeSet::new();
         let mut sources: BTreeMap<u32, Vec<Origin>> = BTreeMap::new();
         let of_saves = self.saves.iter().map(|saved| {
             let place = self.places.get(saved).copied();
             sources
                 .entry(*saved)
                 .or_insert_with(|| match place {
-                    Some(place) => self.origins_of(place, &origins),
+                    Some(place) => self.origins_of(place, &origins, &mut again),
                     None => Vec::new(),
                 })
                 .clone()
         });
+        let sources = of_saves.collect();
+        let is_again = |(_, place): &(&usize, &usize)| again.contains(*place);
+        let recomputed = self.ordinals.iter().filter(is_again);
         Plan {
-            sources: of_saves.collect(),
+            sources,
+            recomputed: recomputed.map(|(&ordinal, _)| ordinal).collect(),
             kept,
         }
     }
 
-    /// The kept values and inputs that a value is computed from.
-    fn origins_of(&self, place: usize, origins: &[Option<Origin>]) -> Vec<Origin> {
-        let mut found = std::collections::BTreeSet::new();
-        let mut visited = std::collections::BTreeSet::new();
+    /// The kept values and inputs that a value is computed from; notes the others on the way.
+    fn origins_of(
+        &self,
+        place: usize,
+        origins: &[Option<Origin>],
+        again: &mut BTreeSet<usize>,
+    ) -> Vec<Origin> {
+        let mut found = BTreeSet::new();
+        let mut visited = BTreeSet::new();
         let mut open = vec![place];
         while let Some(place) = open.pop() {
             if !visited.insert(place) {
@@ -197,12 +209,11 @@ impl Graph {
                 Some(origin) => {
                     found.insert(origin);
                 }
-                None => open.extend(
-                    self.values
-                        .get(place)
-                        .iter()
-                        .flat_map(|value| &value.inputs),
-                ),
+                None => {
+                    again.insert(place);
+                    let value = self.values.get(place);
+                    open.extend(value.iter().flat_map(|value| &value.inputs));
+                }
             }
         }
         found.into_iter().collect()

@@ -14,6 +14,7 @@ mod graph;
 mod recent;
 mod region;
 mod saved;
+mod traffic;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -27,6 +28,7 @@ use graph::Origin;
 
 pub(in crate::tape) use graph::{Compiled, Graph, Made, Plan};
 pub(in crate::tape) use recent::Cuts;
+pub(in crate::tape) use traffic::Launch;
 
 impl Tape {
     /// Whether a compiled region runs.
@@ -98,7 +100,11 @@ impl Tape {
         for output in &outputs {
             output.allocate_deferred();
         }
-        let region = self.0.compiler.region.replace(outer);
+        let mut region = self.0.compiler.region.replace(outer);
+        let again = region
+            .as_mut()
+            .map(|region| std::mem::take(&mut region.again));
+        let again = again.unwrap_or_default();
         let later = match &region {
             Some(Region {
                 run:
@@ -121,7 +127,7 @@ impl Tape {
             _ => Vec::new(),
         };
         drop(region);
-        self.leave_region(outputs, later)
+        self.leave_region(outputs, later, again)
     }
 
     /// The region as graphs, and what of them is kept.
@@ -149,7 +155,12 @@ impl Tape {
 
     /// Outputs of the compiled function. A floating output whose gradient nobody makes gets zeros for it
     /// (`set_materialize_grads` of the autograd function that calls the compiled backward).
-    fn leave_region(&self, outputs: Vec<Tensor>, later: Vec<(Rc<StorageRef>, u64)>) -> Vec<Tensor> {
+    fn leave_region(
+        &self,
+        outputs: Vec<Tensor>,
+        later: Vec<(Rc<StorageRef>, u64)>,
+        again: Vec<Launch>,
+    ) -> Vec<Tensor> {
         let mut outputs = outputs.into_iter();
         let Some(first) = outputs.next() else {
             return Vec::new();
@@ -175,6 +186,7 @@ impl Tape {
         let tape = self.clone();
         let entry = first.clone().with_edge(None).from_op(&[&first], move |_| {
             let backward: Backward = borrowing(move |g| {
+                tape.0.launch_again(&again);
                 for (held, bytes) in later {
                     let made = tape.0.allocate("recomputed", bytes, Category::Activations);
                     held.storage.set(made);

@@ -127,6 +127,7 @@ impl Core {
         let external = std::mem::take(&mut region.external);
         let flops = std::mem::take(&mut region.flops);
         let selected = std::mem::take(&mut region.selected);
+        let launched = std::mem::take(&mut region.launched);
         match &mut region.run {
             Pass::Trace(graph) => {
                 let operation = Operation {
@@ -151,8 +152,15 @@ impl Core {
                             .or_insert_with(|| self.held(made, *recompute_all));
                     }
                 }
+                let again = |made: &Made| plan.recomputed.contains(&made.ordinal);
+                if *recompute_all || external && made.iter().any(again) {
+                    region.again.extend(launched);
+                }
                 drop(taken);
                 self.computed_from(&made, &reads);
+                if !external {
+                    self.launch_kept(&made, &reads);
+                }
             }
         }
     }
