@@ -48,7 +48,7 @@ fn check(sentence: &str, changes: &[&str]) {
 fn people_leave_with_a_run_that_fits_and_starts() {
     check(
         "I want to finetune Qwen2.5-7B on my RTX 3090",
-        &["loss-liger-linear"],
+        &["kernels-liger", "compile-model"],
     );
     check(
         "gemma 3 27b lora on one H100, sequence 16k",
