@@ -430,3 +430,40 @@ fn odd_values_of_every_field_are_answered_or_refused() {
         }
     }
 }
+
+#[test]
+fn tasks_of_models_that_read_pictures_read_them() {
+    let models = [
+        "aya-vision-8b",
+        "gemma-3-4b",
+        "internvl3-1b",
+        "llava-1.5-7b",
+        "llava-onevision-0.5b",
+        "pixtral-12b",
+        "qwen2.5-vl-3b",
+        "qwen3-vl-2b",
+        "smolvlm2-256m",
+    ];
+    for id in models {
+        let base = with(
+            &Scenario::of_model(catalog::model(id).unwrap()),
+            &[("dims", "layers=2"), ("mb", "4"), ("seq", "256")],
+        );
+        let own = estimate(&base).unwrap().parameters;
+        for objective in ["sft", "dpo", "grpo", "rloo"] {
+            let mut task = with(&base, &[("task", objective)]);
+            if matches!(objective, "grpo" | "rloo") {
+                task = with(&task, &[("generations", "4")]);
+            }
+            let peak = |images| {
+                let scenario = with(&task, &[("images", images)]);
+                let found = estimate(&scenario).unwrap_or_else(|e| panic!("{id} {objective}: {e}"));
+                assert!(found.parameters >= own, "{id} {objective}");
+                found.allocated.expected
+            };
+            assert!(peak("2") > peak("0"), "{id} {objective}");
+        }
+        let refused = with(&base, &[("task", "kto")]);
+        assert!(estimate(&refused).is_err(), "{id}");
+    }
+}

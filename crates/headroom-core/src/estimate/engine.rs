@@ -205,6 +205,13 @@ fn network(case: &Case) -> Result<Box<dyn Net>, Unsupported> {
     if has_task && !has_parts {
         return Err(no_task(case));
     }
+    if has_task
+        && net
+            .language_model()
+            .is_some_and(nets::LanguageModel::reads_pictures)
+    {
+        with_pictures(case)?;
+    }
     Ok(net)
 }
 
@@ -227,6 +234,30 @@ fn no_task(case: &Case) -> Unsupported {
         "pretraining: post-training tasks need a causal language model"
     };
     Unsupported::Setting(Problem::new("task.objective", objective.id(), expected))
+}
+
+/// The tasks of models that read pictures are those whose trainers take pictures (TRL 1.7), which pack no rows of them.
+fn with_pictures(case: &Case) -> Result<(), Unsupported> {
+    let objective = case.scenario.training.task.objective;
+    let refused = |path, given: &str, expected: &str| {
+        Err(Unsupported::Setting(Problem::new(path, given, expected)))
+    };
+    let trained = [
+        Objective::Sft,
+        Objective::Dpo,
+        Objective::Grpo,
+        Objective::Rloo,
+    ];
+    if !trained.contains(&objective) {
+        let expected =
+            "pretraining, sft, dpo, grpo or rloo: trainers of other tasks take no pictures";
+        return refused("task.objective", objective.id(), expected);
+    }
+    if case.scenario.data.packing {
+        let expected = "off: rows with pictures are not packed";
+        return refused("data.packing", "on", expected);
+    }
+    Ok(())
 }
 
 /// The GPU and PyTorch.

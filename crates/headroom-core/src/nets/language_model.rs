@@ -3,6 +3,7 @@
 use super::Cx;
 use super::kv_cache::KvCache;
 use crate::tape::Tensor;
+use headroom_scenario::Data;
 
 /// Masks besides the causal one.
 #[derive(Clone, Copy, Debug)]
@@ -24,4 +25,20 @@ pub trait LanguageModel {
     /// `get_output_embeddings().weight`.
     fn head_weight(&self, cx: &Cx) -> Tensor;
     fn vocabulary(&self) -> u64;
+    /// Whether rows of tokens have places for pictures.
+    fn reads_pictures(&self) -> bool {
+        false
+    }
+    /// The tensors of the pictures of a batch.
+    fn pictures(&self, _cx: &Cx, _data: &Data) -> Vec<Tensor> {
+        Vec::new()
+    }
+}
+
+/// The pictures of a batch, as a task shows them to the models that it calls.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// Rows of tokens that have them.
+    pub rows: u64,
+    pub tensors: Vec<Tensor>,
 }

@@ -81,7 +81,7 @@ pub use cx::{Cx, Env, Region};
 pub(crate) use declared::net as declared;
 pub use error::ModelError;
 pub(crate) use kv_cache::KvCache;
-pub(crate) use language_model::{LanguageModel, TokenMask};
+pub(crate) use language_model::{LanguageModel, Shown, TokenMask};
 pub use libraries::{Libraries, Logits};
 pub(crate) use model::{Model, bytes};
 pub use model::{construct, count};

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use smallvec::SmallVec;
 
 use super::groups::Groups;
+use crate::nets::language_model::Shown;
 use crate::nets::libraries::Libraries;
 use crate::parallel::{Unwrapped, Wrapper};
 use crate::tape::{DType, Folding, Param, Scope, Tensor};
@@ -47,6 +48,8 @@ pub struct Shared {
     pub divides_experts: Cell<bool>,
     /// The most outputs and inputs of any adapted layer, for adapters that share matrices among layers.
     pub widest: Cell<[u64; 2]>,
+    /// The pictures that the tokens of a task's passes have.
+    pub pictures: RefCell<Option<Shown>>,
     /// Bytes of frozen weights that wait on the host, where their blocks change places with others.
     pub waiting: RefCell<Vec<(Rc<Param>, u64)>>,
     /// The parameters and buffers of each module, by its scope.

@@ -2,10 +2,11 @@
 //! (transformers/models/aya_vision/modeling_aya_vision.py).
 
 use super::super::siglip::VisionModel;
-use super::super::{Cx, ModelError, Net, Output, Sizes, inputs};
+use super::super::{Cx, LanguageModel, ModelError, Net, Output, Sizes};
+use super::Decoder;
 use super::family::Family;
 use super::pictures::Pictures;
-use super::{Decoder, cache};
+use super::reading::{self, Reads, States};
 use crate::tape::Tensor;
 use headroom_scenario::Data;
 
@@ -32,21 +33,37 @@ pub(super) fn build(sizes: &Sizes, family: Family) -> Result<Box<dyn Net>, Model
 }
 
 impl Net for AyaVision {
-    /// Pictures are scaled to the tower's size; their tokens are part of the sequence.
+    /// Pictures and what goes with them are between the labels and the mask.
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
-        let pictures = data.pictures([self.vision.side(); 2]);
-        self.pictures.keep(&pictures);
-        let count = data.micro_batch.saturating_mul(pictures.len() as u64);
-        let mut all = inputs::token_ids_and_labels(cx, data);
-        all.insert(2, self.vision.pixels(cx, count));
-        all
+        reading::batch(self, cx, data)
     }
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
-        let [ids, labels, pixels, ..] = batch else {
-            return Output::empty(cx);
+        reading::forward(self, cx, batch)
+    }
+
+    fn language_model(&self) -> Option<&dyn LanguageModel> {
+        Some(self)
+    }
+}
+
+impl Reads for AyaVision {
+    fn text(&self) -> &Decoder {
+        &self.text
+    }
+
+    /// Pictures are scaled to the tower's size; their tokens are part of the sequence.
+    fn pictures(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
+        let pictures = data.pictures([self.vision.side(); 2]);
+        self.pictures.keep(&pictures);
+        let count = data.micro_batch.saturating_mul(pictures.len() as u64);
+        vec![self.vision.pixels(cx, count)]
+    }
+
+    fn states(&self, cx: &Cx, batch: &[Tensor], cache: &super::Cache) -> Option<States> {
+        let [ids, _labels, pixels, ..] = batch else {
+            return None;
         };
-        let cache = cache(cx);
         let see = |cx: &Cx| {
             let tower = |cx: &Cx| self.vision.last_states(cx, pixels);
             let [read, last] = cx.module("vision_tower", tower);
@@ -55,9 +72,9 @@ impl Net for AyaVision {
         };
         let sees = !self.pictures.are_none() || cx.tape.declaring();
         let see = sees.then_some(&see as &dyn Fn(&Cx) -> (Vec<Tensor>, Tensor));
-        let run = |cx: &Cx| (self.text).with_features(cx, ids, batch.get(3), &cache, see);
+        let run = |cx: &Cx| (self.text).with_features(cx, ids, batch.get(3), cache, see);
         let (hidden, features) = cx.module("model", run);
-        self.text.output_with(cx, &hidden, labels, cache, features)
+        Some(States::of(hidden, features))
     }
 }
 

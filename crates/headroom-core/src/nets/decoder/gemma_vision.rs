@@ -2,11 +2,12 @@
 //! other (transformers/models/{gemma3,paligemma}/modeling_*.py).
 
 use super::super::siglip::VisionModel;
-use super::super::{Cx, ModelError, Net, Output, Sizes, inputs, masks};
+use super::super::{Cx, LanguageModel, ModelError, Net, Output, Sizes, inputs, masks};
 use super::family::Family;
 use super::norm::gemma;
 use super::pictures::Pictures;
-use super::{Decoder, ModelInputs, cache};
+use super::reading::{self, Reads, States};
+use super::{Decoder, ModelInputs};
 use crate::tape::ops::{AttentionMask, Conv};
 use crate::tape::{DType, Tensor};
 use headroom_scenario::Data;
@@ -47,28 +48,46 @@ pub(super) fn build(
 }
 
 impl Net for Gemma3 {
-    /// Pictures are scaled to the tower's size; their tokens are part of the sequence.
+    /// Pictures and what goes with them are between the labels and the mask.
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
-        let pictures = self.of_sample(data);
-        self.pictures.keep(&pictures);
-        let count = data.micro_batch.saturating_mul(pictures.len() as u64);
-        let mut all = inputs::token_ids_and_labels(cx, data);
-        let types = [data.micro_batch, data.sequence];
-        all.insert(2, self.vision.pixels(cx, count));
-        all.insert(3, cx.tape.empty("token_type_ids", types, DType::I64));
-        all
+        reading::batch(self, cx, data)
     }
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
-        let [ids, labels, pixels, types, ..] = batch else {
-            return Output::empty(cx);
+        reading::forward(self, cx, batch)
+    }
+
+    fn language_model(&self) -> Option<&dyn LanguageModel> {
+        Some(self)
+    }
+}
+
+impl Reads for Gemma3 {
+    fn text(&self) -> &Decoder {
+        &self.text
+    }
+
+    /// Pictures are scaled to the tower's size; their tokens are part of the sequence.
+    fn pictures(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
+        let pictures = self.of_sample(data);
+        self.pictures.keep(&pictures);
+        let count = data.micro_batch.saturating_mul(pictures.len() as u64);
+        let types = [data.micro_batch, data.sequence];
+        vec![
+            self.vision.pixels(cx, count),
+            cx.tape.empty("token_type_ids", types, DType::I64),
+        ]
+    }
+
+    fn states(&self, cx: &Cx, batch: &[Tensor], cache: &super::Cache) -> Option<States> {
+        let [ids, _labels, pixels, types, ..] = batch else {
+            return None;
         };
-        let cache = cache(cx);
         let padding = batch.get(4);
         let (hidden, features) = cx.module("model", |cx| {
-            self.model(cx, [ids, pixels, types], padding, &cache)
+            self.model(cx, [ids, pixels, types], padding, cache)
         });
-        self.text.output_with(cx, &hidden, labels, cache, features)
+        Some(States::of(hidden, features))
     }
 }
 

@@ -4,10 +4,11 @@
 use std::cell::Cell;
 
 use super::super::clip::Tower;
-use super::super::{Cx, ModelError, Net, Output, Sizes, inputs};
+use super::super::{Cx, LanguageModel, ModelError, Net, Output, Sizes};
+use super::Decoder;
 use super::family::Family;
 use super::pictures;
-use super::{Decoder, cache};
+use super::reading::{self, Reads, States};
 use crate::tape::ops::{AttentionMask, Conv};
 use crate::tape::{DType, Tensor};
 use headroom_scenario::Data;
@@ -41,28 +42,45 @@ pub(super) fn build(sizes: &Sizes, family: Family) -> Result<Box<dyn Net>, Model
 }
 
 impl Net for Idefics {
-    /// The placeholders of tiles are part of the sequence.
+    /// Pictures and what goes with them are between the labels and the mask.
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
+        reading::batch(self, cx, data)
+    }
+
+    fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
+        reading::forward(self, cx, batch)
+    }
+
+    fn language_model(&self) -> Option<&dyn LanguageModel> {
+        Some(self)
+    }
+}
+
+impl Reads for Idefics {
+    fn text(&self) -> &Decoder {
+        &self.text
+    }
+
+    fn pictures(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         let pictures = data.pictures([self.tile; 2]);
         let tiles = pictures.into_iter().map(|size| Self::cut(data, size));
         let (n, tiles) = (data.micro_batch, tiles.fold(0, u64::saturating_add));
         self.tiles.set(tiles);
-        let mut all = inputs::token_ids_and_labels(cx, data);
         let pixels = [n, tiles, 3, self.tile, self.tile];
         let mask = [n, tiles, self.tile, self.tile];
-        all.insert(2, cx.tape.empty("pixel_values", pixels, cx.env.weights));
-        all.insert(3, cx.tape.empty("pixel_attention_mask", mask, DType::Bool));
-        all
+        vec![
+            cx.tape.empty("pixel_values", pixels, cx.env.weights),
+            cx.tape.empty("pixel_attention_mask", mask, DType::Bool),
+        ]
     }
 
-    fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
-        let [ids, labels, pixels, _mask, ..] = batch else {
-            return Output::empty(cx);
+    fn states(&self, cx: &Cx, batch: &[Tensor], cache: &super::Cache) -> Option<States> {
+        let [ids, _labels, pixels, _mask, ..] = batch else {
+            return None;
         };
-        let cache = cache(cx);
-        let run = |cx: &Cx| self.model(cx, [ids, pixels], batch.get(4), &cache);
+        let run = |cx: &Cx| self.model(cx, [ids, pixels], batch.get(4), cache);
         let (hidden, features) = cx.module("model", run);
-        self.text.output_with(cx, &hidden, labels, cache, features)
+        Some(States::of(hidden, features))
     }
 }
 

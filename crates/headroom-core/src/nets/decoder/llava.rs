@@ -2,10 +2,11 @@
 
 use super::super::clip::VisionModel;
 use super::super::losses::{Entropy, causal_lm_loss};
-use super::super::{Cx, ModelError, Net, Output, Sizes, inputs};
+use super::super::{Cx, LanguageModel, ModelError, Net, Output, Sizes};
 use super::Decoder;
 use super::families::llama::LLAMA;
 use super::family::Family;
+use super::reading::{self, Reads, States};
 use crate::tape::{DType, Tensor};
 use headroom_scenario::{Checkpointing, Data};
 
@@ -23,12 +24,12 @@ pub(crate) fn build(sizes: &Sizes, family: Family) -> Result<Box<dyn Net>, Model
 }
 
 impl Net for Llava {
-    /// Pictures are scaled to the tower's size; their tokens are part of the sequence.
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
-        let mut all = inputs::token_ids_and_labels(cx, data);
-        let count = data.micro_batch.saturating_mul(data.images.max(1));
-        all.insert(2, self.pixels(cx, count));
-        all
+        reading::batch(self, cx, data)
+    }
+
+    fn language_model(&self) -> Option<&dyn LanguageModel> {
+        Some(self)
     }
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
@@ -44,6 +45,26 @@ impl Net for Llava {
             loss,
             held: vec![logits, features],
         }
+    }
+}
+
+impl Reads for Llava {
+    fn text(&self) -> &Decoder {
+        &self.text
+    }
+
+    /// Pictures are scaled to the tower's size; their tokens are part of the sequence.
+    fn pictures(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
+        let count = data.micro_batch.saturating_mul(data.images.max(1));
+        vec![self.pixels(cx, count)]
+    }
+
+    fn states(&self, cx: &Cx, batch: &[Tensor], _cache: &super::Cache) -> Option<States> {
+        let [ids, _labels, pixels, ..] = batch else {
+            return None;
+        };
+        let (hidden, features) = cx.module("model", |cx| self.model(cx, ids, pixels, batch.get(3)));
+        Some(States::of(hidden, Some(features)))
     }
 }
 

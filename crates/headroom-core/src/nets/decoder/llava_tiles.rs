@@ -3,11 +3,12 @@
 
 use std::cell::RefCell;
 
-use super::super::{Cx, ModelError, Net, Output, Sizes, clip, inputs, siglip};
+use super::super::{Cx, LanguageModel, ModelError, Net, Output, Sizes, clip, siglip};
+use super::Decoder;
 use super::family::Family;
 use super::pictures;
+use super::reading::{self, Reads, States};
 use super::tiles::{Grids, NEXT, ONE_VISION, Tiled};
-use super::{Decoder, cache};
 use crate::tape::{DType, Tensor};
 use headroom_scenario::{Data, Training};
 
@@ -50,40 +51,57 @@ fn build(sizes: &Sizes, family: Family, tower: Tower) -> Result<Box<dyn Net>, Mo
 }
 
 impl Net for Llava {
-    /// The placeholders of pictures are part of the sequence.
+    /// Pictures and what goes with them are between the labels and the mask.
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
-        let pictures = self.of_sample(data);
-        let tiles = pictures.iter().map(|picture| tiles(*picture)).max();
-        let count = data.micro_batch.saturating_mul(pictures.len() as u64);
-        self.pictures.replace(pictures);
-        let mut all = inputs::token_ids_and_labels(cx, data);
-        let image = self.tower.image();
-        let pixels = [count, tiles.unwrap_or(1), 3, image, image];
-        all.insert(2, cx.tape.empty("pixel_values", pixels, cx.env.weights));
-        all.insert(3, cx.tape.empty("image_sizes", [count, 2], DType::I64));
-        if matches!(self.tower, Tower::Siglip(_)) {
-            let counts = [data.micro_batch];
-            all.insert(4, cx.tape.empty("batch_num_images", counts, DType::I64));
-        } else {
-            let mask = pictures::mask_of_ones(cx, data);
-            all.insert(4, mask);
-        }
-        all
+        reading::batch(self, cx, data)
     }
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
-        let [ids, labels, pixels, _sizes, _counts, ..] = batch else {
-            return Output::empty(cx);
-        };
-        let cache = cache(cx);
-        let run = |cx: &Cx| self.model(cx, [ids, pixels], batch.get(5), &cache);
-        let (hidden, features) = cx.module("model", run);
-        self.text.output_with(cx, &hidden, labels, cache, features)
+        reading::forward(self, cx, batch)
+    }
+
+    fn language_model(&self) -> Option<&dyn LanguageModel> {
+        Some(self)
     }
 
     /// Each picture is put together by itself.
     fn supports(&self, data: &Data, _training: &Training) -> Result<(), ModelError> {
         pictures::few(data)
+    }
+}
+
+impl Reads for Llava {
+    fn text(&self) -> &Decoder {
+        &self.text
+    }
+
+    fn pictures(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
+        let pictures = self.of_sample(data);
+        let tiles = pictures.iter().map(|picture| tiles(*picture)).max();
+        let count = data.micro_batch.saturating_mul(pictures.len() as u64);
+        self.pictures.replace(pictures);
+        let image = self.tower.image();
+        let pixels = [count, tiles.unwrap_or(1), 3, image, image];
+        let more = if matches!(self.tower, Tower::Siglip(_)) {
+            let counts = [data.micro_batch];
+            cx.tape.empty("batch_num_images", counts, DType::I64)
+        } else {
+            pictures::mask_of_ones(cx, data)
+        };
+        vec![
+            cx.tape.empty("pixel_values", pixels, cx.env.weights),
+            cx.tape.empty("image_sizes", [count, 2], DType::I64),
+            more,
+        ]
+    }
+
+    fn states(&self, cx: &Cx, batch: &[Tensor], cache: &super::Cache) -> Option<States> {
+        let [ids, _labels, pixels, _sizes, _counts, ..] = batch else {
+            return None;
+        };
+        let run = |cx: &Cx| self.model(cx, [ids, pixels], batch.get(5), cache);
+        let (hidden, features) = cx.module("model", run);
+        Some(States::of(hidden, features))
     }
 }
 

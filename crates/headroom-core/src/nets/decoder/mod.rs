@@ -36,6 +36,7 @@ mod pixtral;
 mod positions;
 mod qwen_vision;
 mod qwen_vl;
+mod reading;
 mod rope;
 mod router;
 mod seen;

@@ -1,12 +1,13 @@
 //! Qwen2-VL, Qwen2.5-VL and Qwen3-VL: a tower over the patches of all pictures in one row, and a Qwen whose tokens have places in
 //! three dimensions (transformers/models/{qwen2_vl,qwen2_5_vl,qwen3_vl,qwen3_vl_moe}/modeling_*.py).
 
-use super::super::{Cx, ModelError, Net, Output, Sizes, inputs};
+use super::super::{Cx, LanguageModel, ModelError, Net, Output, Sizes, inputs};
 use super::config::Stacked;
 use super::family::Family;
 use super::pictures::{self, Pictures};
 use super::qwen_vision::{Kind, TowerOutput, VisionTransformer};
-use super::{Decoder, ModelInputs, cache};
+use super::reading::{self, Reads, States};
+use super::{Decoder, ModelInputs};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
 use headroom_scenario::Data;
@@ -29,28 +30,46 @@ pub(super) fn build(sizes: &Sizes, family: Family, kind: Kind) -> Result<Box<dyn
 }
 
 impl Net for QwenVl {
-    /// The placeholders of pictures are part of the sequence.
+    /// Pictures and what goes with them are between the labels and the mask.
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
-        let n = data.micro_batch;
-        let grids = self.tower.grids(data);
-        self.pictures.keep(&grids);
-        let mut all = inputs::token_ids_and_labels(cx, data);
-        let types = [n, data.sequence];
-        let images = n.saturating_mul(grids.len() as u64);
-        all.insert(2, self.tower.pixels(cx, n, &grids));
-        all.insert(3, cx.tape.empty("image_grid_thw", [images, 3], DType::I64));
-        all.insert(4, cx.tape.empty("mm_token_type_ids", types, DType::I64));
-        all
+        reading::batch(self, cx, data)
     }
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
-        let [ids, labels, pixels, _grid, _types, ..] = batch else {
-            return Output::empty(cx);
+        reading::forward(self, cx, batch)
+    }
+
+    fn language_model(&self) -> Option<&dyn LanguageModel> {
+        Some(self)
+    }
+}
+
+impl Reads for QwenVl {
+    fn text(&self) -> &Decoder {
+        &self.text
+    }
+
+    /// The placeholders of pictures are part of the sequence.
+    fn pictures(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
+        let n = data.micro_batch;
+        let grids = self.tower.grids(data);
+        self.pictures.keep(&grids);
+        let images = n.saturating_mul(grids.len() as u64);
+        let types = [n, data.sequence];
+        vec![
+            self.tower.pixels(cx, n, &grids),
+            cx.tape.empty("image_grid_thw", [images, 3], DType::I64),
+            cx.tape.empty("mm_token_type_ids", types, DType::I64),
+        ]
+    }
+
+    fn states(&self, cx: &Cx, batch: &[Tensor], cache: &super::Cache) -> Option<States> {
+        let [ids, _labels, pixels, _grid, _types, ..] = batch else {
+            return None;
         };
-        let cache = cache(cx);
         let padding = batch.get(5);
-        let hidden = cx.module("model", |cx| self.model(cx, [ids, pixels], padding, &cache));
-        self.text.output(cx, &hidden, labels, cache)
+        let hidden = cx.module("model", |cx| self.model(cx, [ids, pixels], padding, cache));
+        Some(States::of(hidden, None))
     }
 }
 

@@ -96,9 +96,10 @@ impl Net for Owl {
         }
         let boxes = {
             let found = box_head(cx, "box_head", &features, 4);
-            let bias = match self.table == self.image {
-                true => cx.buffer("box_bias", [seen.places, 4], cx.env.weights),
-                false => found.constant("to", &[seen.places, 4], DType::F32),
+            let bias = if self.table == self.image {
+                cx.buffer("box_bias", [seen.places, 4], cx.env.weights)
+            } else {
+                found.constant("to", &[seen.places, 4], DType::F32)
             };
             found.add_(&bias).pipe(Tensor::sigmoid)
         };

@@ -11,6 +11,7 @@ mod grpo;
 mod head;
 mod log_softmax;
 mod orpo;
+mod pictures;
 mod policy;
 mod ppo;
 mod preference;
@@ -48,7 +49,7 @@ pub(crate) fn around<'a>(
     }
     let model = net.language_model()?;
     let policy = Policy { model, task, data };
-    Some(match task.objective {
+    let around: Box<dyn Net + 'a> = match task.objective {
         Objective::Dpo | Objective::Kto | Objective::Orpo | Objective::SimPo
             if task.head == LmHead::LogSoftmax =>
         {
@@ -73,7 +74,12 @@ pub(crate) fn around<'a>(
         }),
         Objective::Generation => Box::new(sampling::Generation { policy }),
         Objective::Evaluation => Box::new(evaluation::Evaluation { policy, net }),
-    })
+    };
+    if !model.reads_pictures() {
+        return Some(around);
+    }
+    let task = around;
+    Some(Box::new(pictures::WithPictures { task, model, data }))
 }
 
 /// The network of the teacher, where the catalogue has one by that name.

@@ -78,7 +78,9 @@ fn kind(arch: &str) -> (bool, bool) {
         .find(|entry| entry.arch == arch && entry.graph.is_empty());
     let net = entry.and_then(|entry| nets::build(arch, &Sizes::from_entry(entry)).ok());
     net.map_or((false, false), |net| {
-        (net.language_model().is_some(), net.text_encoder().is_some())
+        let decoder = net.language_model();
+        let decodes = decoder.is_some_and(|model| !model.reads_pictures());
+        (decodes, net.text_encoder().is_some())
     })
 }
 

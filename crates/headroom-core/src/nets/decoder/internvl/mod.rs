@@ -5,10 +5,11 @@ mod tower;
 
 use std::cell::Cell;
 
-use super::super::{Cx, ModelError, Net, Output, Sizes, inputs};
+use super::super::{Cx, LanguageModel, ModelError, Net, Output, Sizes};
+use super::Decoder;
 use super::family::Family;
 use super::pictures;
-use super::{Decoder, cache};
+use super::reading::{self, Reads, States};
 use crate::tape::Tensor;
 use headroom_scenario::Data;
 use tower::Tower;
@@ -33,29 +34,46 @@ pub(super) fn build(sizes: &Sizes, family: Family) -> Result<Box<dyn Net>, Model
 }
 
 impl Net for InternVl {
-    /// The placeholders of tiles are part of the sequence.
+    /// Pictures and what goes with them are between the labels and the mask.
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
+        reading::batch(self, cx, data)
+    }
+
+    fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
+        reading::forward(self, cx, batch)
+    }
+
+    fn language_model(&self) -> Option<&dyn LanguageModel> {
+        Some(self)
+    }
+}
+
+impl Reads for InternVl {
+    fn text(&self) -> &Decoder {
+        &self.text
+    }
+
+    fn pictures(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         let side = self.tower.image;
         let pictures = data.pictures([side; 2]);
         let tiles = pictures.into_iter().map(|size| self.cut(data, size));
         let tiles = tiles.fold(0, u64::saturating_add);
         self.tiles.set(tiles);
         let count = data.micro_batch.saturating_mul(tiles);
-        let mut all = inputs::token_ids_and_labels(cx, data);
         let pixels = [count, 3, side, side];
-        all.insert(2, cx.tape.empty("pixel_values", pixels, cx.env.weights));
-        all.insert(3, pictures::mask_of_ones(cx, data));
-        all
+        vec![
+            cx.tape.empty("pixel_values", pixels, cx.env.weights),
+            pictures::mask_of_ones(cx, data),
+        ]
     }
 
-    fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
-        let [ids, labels, pixels, _mask, ..] = batch else {
-            return Output::empty(cx);
+    fn states(&self, cx: &Cx, batch: &[Tensor], cache: &super::Cache) -> Option<States> {
+        let [ids, _labels, pixels, _mask, ..] = batch else {
+            return None;
         };
-        let cache = cache(cx);
-        let run = |cx: &Cx| self.model(cx, [ids, pixels], batch.get(4), &cache);
+        let run = |cx: &Cx| self.model(cx, [ids, pixels], batch.get(4), cache);
         let (hidden, features) = cx.module("model", run);
-        self.text.output_with(cx, &hidden, labels, cache, features)
+        Some(States::of(hidden, features))
     }
 }
 

@@ -4,10 +4,11 @@
 mod moe;
 mod tower;
 
-use super::super::{Cx, ModelError, Net, Output, Sizes, inputs};
+use super::super::{Cx, LanguageModel, ModelError, Net, Output, Sizes};
+use super::Decoder;
 use super::family::Family;
 use super::pictures::Pictures;
-use super::{Decoder, cache};
+use super::reading::{self, Reads, States};
 use crate::tape::Tensor;
 use headroom_scenario::Data;
 use tower::Tower;
@@ -28,23 +29,39 @@ pub(super) fn build(sizes: &Sizes, family: Family) -> Result<Box<dyn Net>, Model
 }
 
 impl Net for Llama4 {
-    /// Each picture is one tile; its tokens are part of the sequence.
+    /// Pictures and what goes with them are between the labels and the mask.
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
-        let pictures = data.pictures([self.tower.side(); 2]);
-        self.pictures.keep(&pictures);
-        let count = data.micro_batch.saturating_mul(pictures.len() as u64);
-        let mut all = inputs::token_ids_and_labels(cx, data);
-        let side = self.tower.image;
-        let shape = [count, 3, side, side];
-        all.insert(2, cx.tape.empty("pixel_values", shape, cx.env.weights));
-        all
+        reading::batch(self, cx, data)
     }
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
-        let [ids, labels, pixels, ..] = batch else {
-            return Output::empty(cx);
+        reading::forward(self, cx, batch)
+    }
+
+    fn language_model(&self) -> Option<&dyn LanguageModel> {
+        Some(self)
+    }
+}
+
+impl Reads for Llama4 {
+    fn text(&self) -> &Decoder {
+        &self.text
+    }
+
+    /// Each picture is one tile; its tokens are part of the sequence.
+    fn pictures(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
+        let pictures = data.pictures([self.tower.side(); 2]);
+        self.pictures.keep(&pictures);
+        let count = data.micro_batch.saturating_mul(pictures.len() as u64);
+        let side = self.tower.image;
+        let shape = [count, 3, side, side];
+        vec![cx.tape.empty("pixel_values", shape, cx.env.weights)]
+    }
+
+    fn states(&self, cx: &Cx, batch: &[Tensor], cache: &super::Cache) -> Option<States> {
+        let [ids, _labels, pixels, ..] = batch else {
+            return None;
         };
-        let cache = cache(cx);
         let see = |cx: &Cx| {
             let states = cx.module("vision_model", |cx| self.tower.states(cx, pixels));
             let rows = states.reshape(&[states.size(0) * states.size(1), states.size(2)]);
@@ -55,7 +72,7 @@ impl Net for Llama4 {
         };
         let sees = !self.pictures.are_none() || cx.tape.declaring();
         let see = sees.then_some(&see as &dyn Fn(&Cx) -> (Vec<Tensor>, Tensor));
-        let (hidden, features) = self.text.with_features(cx, ids, batch.get(3), &cache, see);
-        self.text.output_with(cx, &hidden, labels, cache, features)
+        let (hidden, features) = self.text.with_features(cx, ids, batch.get(3), cache, see);
+        Some(States::of(hidden, features))
     }
 }

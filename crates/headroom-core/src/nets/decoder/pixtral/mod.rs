@@ -3,10 +3,11 @@
 
 mod tower;
 
-use super::super::{Cx, ModelError, Net, Output, Sizes, inputs};
+use super::super::{Cx, LanguageModel, ModelError, Net, Output, Sizes};
+use super::Decoder;
 use super::family::Family;
 use super::pictures::{self, Batch, Pictures, total};
-use super::{Decoder, cache};
+use super::reading::{self, Reads, States};
 use crate::tape::{DType, Tensor};
 use headroom_scenario::{Data, Training};
 use tower::Tower;
@@ -48,8 +49,31 @@ pub(super) fn unmerged(sizes: &Sizes, family: Family) -> Result<Box<dyn Net>, Mo
 }
 
 impl Net for Mistral3 {
-    /// The placeholders of pictures are part of the sequence. Smaller pictures are padded to the largest.
+    /// Pictures and what goes with them are between the labels and the mask.
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
+        reading::batch(self, cx, data)
+    }
+
+    fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
+        reading::forward(self, cx, batch)
+    }
+
+    fn language_model(&self) -> Option<&dyn LanguageModel> {
+        Some(self)
+    }
+
+    /// Each picture is cut out of the padded ones by itself.
+    fn supports(&self, data: &Data, _training: &Training) -> Result<(), ModelError> {
+        pictures::few(data)
+    }
+}
+
+impl Reads for Mistral3 {
+    fn text(&self) -> &Decoder {
+        &self.text
+    }
+
+    fn pictures(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         let grids = self.grids(data);
         self.pictures.keep(&grids);
         let count = data.micro_batch.saturating_mul(grids.len() as u64);
@@ -60,26 +84,20 @@ impl Net for Mistral3 {
             side(0) * self.tower.patch,
             side(1) * self.tower.patch,
         ];
-        let mut all = inputs::token_ids_and_labels(cx, data);
-        all.insert(2, cx.tape.empty("pixel_values", pixels, cx.env.weights));
-        all.insert(3, cx.tape.empty("image_sizes", [count, 2], DType::I64));
-        all.insert(4, pictures::mask_of_ones(cx, data));
-        all
+        vec![
+            cx.tape.empty("pixel_values", pixels, cx.env.weights),
+            cx.tape.empty("image_sizes", [count, 2], DType::I64),
+            pictures::mask_of_ones(cx, data),
+        ]
     }
 
-    fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
-        let [ids, labels, pixels, _sizes, _mask, ..] = batch else {
-            return Output::empty(cx);
+    fn states(&self, cx: &Cx, batch: &[Tensor], cache: &super::Cache) -> Option<States> {
+        let [ids, _labels, pixels, _sizes, _mask, ..] = batch else {
+            return None;
         };
-        let cache = cache(cx);
-        let run = |cx: &Cx| self.model(cx, [ids, pixels], batch.get(5), &cache);
+        let run = |cx: &Cx| self.model(cx, [ids, pixels], batch.get(5), cache);
         let (hidden, features) = cx.module("model", run);
-        self.text.output_with(cx, &hidden, labels, cache, features)
-    }
-
-    /// Each picture is cut out of the padded ones by itself.
-    fn supports(&self, data: &Data, _training: &Training) -> Result<(), ModelError> {
-        pictures::few(data)
+        Some(States::of(hidden, features))
     }
 }
 
