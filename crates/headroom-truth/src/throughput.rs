@@ -180,6 +180,12 @@ fn scenario(record: &Record) -> Result<Scenario, String> {
         // (torchtitan/models/llama3/infra/parallelize.py, `disable_loss_parallel`).
         scenario.parallel.sequence_parallel = scenario.parallel.tp > 1;
         scenario.parallel.loss_parallel = scenario.parallel.tp > 1;
+        // Its own network, where it has one of the model.
+        let mut own = scenario.clone();
+        own.stack.trainer = Trainer::Torchtitan;
+        if own.check().is_empty() {
+            scenario = own;
+        }
     }
     let accepted = |scenario: Scenario| match scenario.check().first() {
         Some(problem) => Err(problem.to_string()),
