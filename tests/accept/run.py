@@ -113,7 +113,7 @@ MORE_PARSES = [
     ("torchtune", "torchtune", "torchtune.yaml", "torchtune", "model=qwen2.5-7b precision=bf16 lora=on lora_fp32=off quant=nf4-double ckpt=layers"),
     ("torchtune", "torchtune", "torchtune.yaml", "torchtune", "model=llama-3.1-8b precision=bf16 gpus=4 par=fsdp2 offload=parameters"),
     ("torchtitan", "torchtitan", "launch.sh", "torchtitan", f"model=llama-3.1-8b loss=chunked-checkpoint ckpt=layers gpus=8 par=fsdp2 tp=2 loss_parallel=on {FULL}"),
-    ("torchtitan", "torchtitan", "launch.sh", "torchtitan", f"model=qwen3-0.6b loss=liger-linear ckpt=keep-half gpus=2 {FULL}"),
+    ("torchtitan", "torchtitan", "launch.sh", "torchtitan", f"model=qwen3-0.6b loss=liger-linear ckpt=keep-half gpus=2 par=fsdp2 compile=layers {FULL}"),
     ("torchtitan", "megatron", "launch.sh", "megatron", f"model=llama-3.1-8b gpus=16 nodes=2 tp=2 pp=2 loss_parallel=on par=zero1 ckpt=layers {FULL}"),
     ("torchtitan", "megatron", "launch.sh", "megatron", f"model=gpt2 {FULL}"),
     ("skypilot", "skypilot", "task.yaml", "skypilot", "gpu=h100-sxm5 gpus=16 nodes=2 expandable=on"),

@@ -5,6 +5,7 @@
 //! page can show progress and stop it; [`plan`] does all at once. Work is counted, not timed.
 
 mod choose;
+mod division;
 mod edit;
 mod evaluate;
 mod explore;
@@ -316,7 +317,7 @@ impl Planner {
         };
         add(helpful.copied().collect());
         add(space.checkpointing());
-        let layouts = space::layouts(space).into_iter().flatten().flatten();
+        let layouts = division::layouts(space).into_iter().flatten().flatten();
         let (sharding, dividing): (Vec<_>, Vec<_>) =
             layouts.partition(|edit| matches!(edit.axis(), Axis::Strategy | Axis::Host));
         add(sharding);

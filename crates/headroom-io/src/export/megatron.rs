@@ -65,7 +65,10 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let is_named = scenario.stack.trainer == Trainer::Megatron;
     let fuses = is_named && training.loss == LossKernel::Liger;
     let loss: &[&str] = if fuses { &[] } else { &["training.loss"] };
-    let mut problems = refuse::fixed(scenario, &[refuse::BEYOND_PRETRAINING, loss]);
+    let mut problems = refuse::fixed(
+        scenario,
+        &[refuse::BEYOND_PRETRAINING, refuse::COMPILE, loss],
+    );
     problems.extend(refuse::task(scenario));
     problems.extend(refuse::details(scenario, DETAILS));
     problems.extend(split(scenario));

@@ -4,8 +4,8 @@ use super::common::processes;
 use headroom_catalog as catalog;
 use headroom_scenario::network;
 use headroom_scenario::{
-    AdapterMethod, Case, Checkpointing, CommHook, Lora, Offload, Parallelism, Precision, Problem,
-    Quantization, Scenario, settings,
+    AdapterMethod, Case, Checkpointing, CommHook, Compile, Lora, Offload, Parallelism, Precision,
+    Problem, Quantization, Scenario, settings,
 };
 
 /// Settings that few targets support.
@@ -13,8 +13,6 @@ pub(super) const RARE: &[&str] = &[
     "training.fp8",
     "training.qat",
     "training.low_precision",
-    "training.compile",
-    "training.compile_mode",
     "training.memory_budget",
     "parallel.tp",
     "parallel.pp",
@@ -23,6 +21,19 @@ pub(super) const RARE: &[&str] = &[
     "runtime.memory_fraction",
     "runtime.eval_batch",
 ];
+
+/// `torch.compile`, for targets that do not pass it on.
+pub(super) const COMPILE: &[&str] = &["training.compile", "training.compile_mode"];
+
+/// A problem if it is not each layer that is compiled, in the default mode.
+pub(super) fn compiled_layers(scenario: &Scenario) -> Vec<Problem> {
+    let compile = scenario.training.compile;
+    let expected = "nothing, or layers: this target compiles each of them";
+    let known = matches!(compile, Compile::Nothing | Compile::Layers);
+    let mut problems = fixed_fields(scenario, &["training.compile_mode"]);
+    problems.extend((!known).then(|| Problem::new("training.compile", compile.id(), expected)));
+    problems
+}
 
 /// The targets that support the most wanted of these.
 const SUPPORTED: &[(&str, &[&str])] = &[
@@ -41,8 +52,6 @@ pub(super) const BEYOND_PRETRAINING: &[&str] = &[
     "training.ema_on_host",
     "training.checkpoint_every",
     "training.kernels",
-    "training.compile",
-    "training.compile_mode",
     "training.memory_budget",
     "training.optimizer_in_backward",
     "training.zero_to_none",

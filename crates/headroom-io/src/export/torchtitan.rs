@@ -6,8 +6,8 @@ use super::refuse::{self, Layout};
 use super::{Files, Target};
 use headroom_core::estimate::Estimate;
 use headroom_scenario::{
-    Attention, Checkpointing, LossKernel, Offload, Optimizer, Parallelism, Precision, Problem,
-    Scenario, Schedule,
+    Attention, Checkpointing, Compile, LossKernel, Offload, Optimizer, Parallelism, Precision,
+    Problem, Scenario, Schedule,
 };
 
 pub(super) const TARGET: Target = Target {
@@ -58,6 +58,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     );
     problems.extend(refuse::task(scenario));
     problems.extend(refuse::details(scenario, DETAILS));
+    problems.extend(refuse::compiled_layers(scenario));
     let model = refuse::model_among(scenario, MODELS, |(id, ..)| *id);
     problems.extend(model.as_ref().err().cloned());
     let model = model.ok();
@@ -215,6 +216,10 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         ]
         .map(String::from),
     );
+    if training.compile == Compile::Layers {
+        // The loss would be compiled too, and then needs a little less.
+        words.extend(["--compile.enable", "--compile.components", "model"].map(String::from));
+    }
     words.extend(pipeline(scenario));
     if parallel.tp > 1 && !parallel.sequence_parallel {
         words.push("--parallelism.no-enable_sequence_parallel".into());

@@ -37,7 +37,7 @@ pub(super) const MODULES_TO_SAVE: &[&str] = &["training.lora.modules_to_save"];
 pub(super) const LIGER: &[&str] = &["training.kernels", "training.loss"];
 
 /// `torch_compile`, for tools that pass it on.
-pub(super) const COMPILE: &[&str] = &["training.compile", "training.compile_mode"];
+pub(super) const COMPILE: &[&str] = refuse::COMPILE;
 
 /// The parallel strategies of a tool.
 pub(super) struct Layouts {
@@ -151,6 +151,7 @@ pub(super) fn config_for_task(
     let known = layouts.details.concat();
     let rare: Vec<&str> = refuse::RARE
         .iter()
+        .chain(refuse::COMPILE)
         .copied()
         .filter(|path| !known.contains(path))
         .collect();

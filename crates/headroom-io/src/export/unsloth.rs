@@ -30,6 +30,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             trainer::ADAPTERS,
             trainer::MODULES_TO_SAVE,
             refuse::RARE,
+            refuse::COMPILE,
             &["hardware.nodes"],
         ],
     );

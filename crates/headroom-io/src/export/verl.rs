@@ -38,6 +38,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let fixed = [
         trainer::FIXED,
         refuse::RARE,
+        refuse::COMPILE,
         trainer::ADAPTERS,
         trainer::MODULES_TO_SAVE,
         FIXED,

@@ -367,7 +367,7 @@ fn merged(exact: Imported, facts: Facts) -> Input {
     input.problems.extend(exact.problems);
     input.notes.extend(exact.notes);
     // A key that one of the two understood is no longer open.
-    let open = |key: &&String| facts_unread.is_empty() || facts_unread.contains(*key);
+    let open = |key: &&String| facts_unread.contains(*key);
     let left: Vec<String> = exact.unused_keys.iter().filter(open).cloned().collect();
     input.unread.clear();
     input.leave(&left);

@@ -235,7 +235,13 @@ impl Writer {
             origin,
         } = &facts.compile
         {
-            self.set("training.compile", "model", origin);
+            // These compile each layer by itself (`compile_model` in torchtune/training/_compile.py, `apply_compile` in
+            // torchtitan/models/llama3/parallelize.py).
+            let by_layer = ["torchtitan", "torchtune"];
+            let trainer = facts.trainer.value();
+            let by_layer = trainer.is_some_and(|trainer| by_layer.contains(trainer));
+            let what = if by_layer { "layers" } else { "model" };
+            self.set("training.compile", what, origin);
         }
     }
 

@@ -1,8 +1,9 @@
 //! Ranks the layouts of a space: first the divisions of a model by their first layout, then each layout of the best divisions.
 
+use super::super::division::layouts;
 use super::super::edit::{Axis, Edit};
 use super::super::evaluate::{Evaluator, Quick, with, with_all};
-use super::super::space::{Space, layouts};
+use super::super::space::Space;
 use super::axes::{Axes, with_optional, with_toggles};
 
 /// The place of a layout that does not fit, times how much it is over: after all that do.
@@ -19,7 +20,7 @@ pub(super) struct Layouts {
     divisions: Vec<Vec<Vec<Edit>>>,
     divided: Vec<Ranked>,
     /// Layouts of the best divisions that have no place yet.
-    layouts: Vec<Vec<Edit>>,
+    waiting: Vec<Vec<Edit>>,
     ranked: Vec<Ranked>,
     /// Slower layouts, for when what seemed to fit in the best ones does not.
     slower: Vec<Ranked>,
@@ -41,7 +42,7 @@ impl Layouts {
         Self {
             divisions,
             divided: Vec::new(),
-            layouts: Vec::new(),
+            waiting: Vec::new(),
             ranked: Vec::new(),
             slower: Vec::new(),
             unsplit: Vec::new(),
@@ -54,14 +55,14 @@ impl Layouts {
 
     /// Whether there are layouts to rank or to take now, before what waits for nothing else to fit.
     pub(super) fn is_ranking(&self) -> bool {
-        !(self.divisions.is_empty() && self.layouts.is_empty() && self.ranked.is_empty())
+        !(self.divisions.is_empty() && self.waiting.is_empty() && self.ranked.is_empty())
     }
 
     /// Ranks one more division or layout; once all have a place, takes the next of the best.
     pub(super) fn step(&mut self, evaluator: &mut Evaluator, axes: &Axes) -> Vec<Vec<Edit>> {
         if let Some(division) = self.divisions.pop() {
             self.rank_division(evaluator, axes, division);
-        } else if let Some(layout) = self.layouts.pop() {
+        } else if let Some(layout) = self.waiting.pop() {
             self.rank_layout(evaluator, axes, layout);
         } else if let Some(ranked) = self.ranked.pop() {
             return ranked.layouts;
@@ -82,7 +83,7 @@ impl Layouts {
 
     fn divide(&mut self) {
         let best = best(&mut self.divided);
-        self.layouts = best.into_iter().flat_map(|it| it.layouts).collect();
+        self.waiting = best.into_iter().flat_map(|it| it.layouts).collect();
     }
 
     fn rank_division(&mut self, evaluator: &mut Evaluator, axes: &Axes, layouts: Vec<Vec<Edit>>) {
@@ -102,7 +103,7 @@ impl Layouts {
     }
 
     fn rank_layout(&mut self, evaluator: &mut Evaluator, axes: &Axes, layout: Vec<Edit>) {
-        let alone = self.ranked.is_empty() && self.layouts.is_empty();
+        let alone = self.ranked.is_empty() && self.waiting.is_empty();
         let place = if alone {
             Some(0.0)
         } else {
@@ -112,7 +113,7 @@ impl Layouts {
             place,
             layouts: vec![layout],
         }));
-        if self.layouts.is_empty() {
+        if self.waiting.is_empty() {
             self.slower.append(&mut self.ranked);
             self.ranked = best(&mut self.slower);
         }

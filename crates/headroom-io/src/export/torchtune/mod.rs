@@ -10,8 +10,8 @@ use headroom_base::document::Document;
 use headroom_base::document::yaml;
 use headroom_core::estimate::Estimate;
 use headroom_scenario::{
-    Attention, Checkpointing, Lora, LossKernel, Offload, Optimizer, Parallelism, Precision,
-    Problem, Quantization, Scenario,
+    Attention, Checkpointing, Compile, Lora, LossKernel, Offload, Optimizer, Parallelism,
+    Precision, Problem, Quantization, Scenario,
 };
 
 pub(crate) use models::model_of;
@@ -57,6 +57,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         &[Precision::Fp32, Precision::Bf16],
     ));
     problems.extend(refuse::details(scenario, &["parallel.reshard"]));
+    problems.extend(refuse::compiled_layers(scenario));
     problems.extend(choices(scenario));
     let model = refuse::model_among(scenario, MODELS, |(id, ..)| *id);
     problems.extend(model.as_ref().err().cloned());
@@ -299,7 +300,7 @@ fn config(
         .with("optimizer_in_bwd", training.optimizer_in_backward)
         .with("loss", loss.clone())
         .with("clip_grad_norm", training.clip.then_some(1.0))
-        .with("compile", false)
+        .with("compile", training.compile == Compile::Layers)
         .with("device", "cuda")
         .with("dtype", dtype)
         .with("enable_activation_checkpointing", checkpointing)
