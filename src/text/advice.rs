@@ -1,6 +1,7 @@
 //! Texts of plans and changes.
 
 use headroom_base::units::{Bytes, UnitStyle};
+use headroom_io::export::Remedy;
 
 pub const PLANS_TITLE: &str = "Plans";
 pub const MORE_PLANS: &str = "All plans";
@@ -142,4 +143,13 @@ pub fn map_axis(units: UnitStyle, usable: Option<Bytes>) -> Option<String> {
         units.scale(usable).1,
         usable.show(units)
     ))
+}
+
+/// What a program changes in a run before it can start it.
+pub fn changed_for_program(program: &str, fixes: &[Remedy]) -> String {
+    let words: Vec<String> = fixes
+        .iter()
+        .map(|fix| format!("{}: {}", fix.label, fix.value))
+        .collect();
+    format!("For {program}: {}. ", words.join("; "))
 }

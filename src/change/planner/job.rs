@@ -18,22 +18,30 @@ pub const KIND: JobKind = JobKind {
 struct Job {
     planner: Option<Planner>,
     found: Found,
+    /// What the chosen program needs besides, in words.
+    needed: String,
 }
 
 impl Job {
     fn new(scenario: &Scenario, limits: Limits) -> Self {
-        match Planner::new(scenario, limits.locks()) {
-            Ok(planner) => Self {
-                planner: Some(planner),
-                found: Found::default(),
+        let fixes = limits.program.and_then(|program| program.fixes(scenario));
+        let fixes = fixes.unwrap_or_default();
+        let run = fixes.last().map_or(scenario, |last| &last.scenario);
+        let needed = match limits.program {
+            Some(program) if !fixes.is_empty() => text::changed_for_program(program.title, &fixes),
+            _ => String::new(),
+        };
+        let (planner, message) = match Planner::new(run, limits.locks()) {
+            Ok(planner) => (Some(planner), String::new()),
+            Err(problem) => (None, text::unsupported(&problem)),
+        };
+        Self {
+            planner,
+            found: Found {
+                message,
+                runs: Vec::new(),
             },
-            Err(problem) => Self {
-                planner: None,
-                found: Found {
-                    message: text::unsupported(&problem),
-                    runs: Vec::new(),
-                },
-            },
+            needed,
         }
     }
 }
@@ -50,6 +58,7 @@ impl Work for Job {
         planner.step();
         if planner.is_done() {
             self.found = found(&planner.finish());
+            self.found.message.insert_str(0, &self.needed);
         } else {
             self.planner = Some(planner);
         }

@@ -73,7 +73,7 @@ fn expressible(target: &str, text: &str) -> Scenario {
             ("generations", "2"),
             ("clip", "on"),
         ],
-        "deepspeed" => &[("precision", "amp-bf16")],
+        "deepspeed" => &[("precision", "amp-bf16"), ("par", "zero1")],
         "torchtune" => &[("precision", "bf16"), ("par", "fsdp2")],
         "torchtitan" => &[
             ("precision", "amp-bf16"),

@@ -231,21 +231,20 @@ impl Space {
         all
     }
 
-    /// Compiled models, or layers where several GPUs divide the model.
+    /// Compiled models, or layers where several GPUs divide the model for a program that is named: of the programs in general some
+    /// run Liger's kernels, which are as fast there and seldom need more.
     pub fn compiled(&self) -> Vec<Edit> {
         let present = self.run.training.compile;
-        let most = if self.run.hardware.gpus > 1 {
+        let divided = self.run.hardware.gpus > 1 && self.locks.is_strict();
+        let most = if divided {
             Compile::Layers
         } else {
             Compile::Model
         };
-        let others = [Compile::Nothing, most]
-            .into_iter()
-            .filter(|what| *what != present);
-        // Several GPUs may compile layers only once they divide the model.
-        let possible = |edit: &Edit| most == Compile::Layers || self.scenario(&[*edit]).is_some();
-        let mut found = self.open(others.map(Edit::Compile));
-        found.retain(possible);
+        let others = [Compile::Nothing, most].into_iter();
+        let mut found = self.open(others.filter(|what| *what != present).map(Edit::Compile));
+        // Layers may be compiled only once the model is divided.
+        found.retain(|edit| divided || self.scenario(&[*edit]).is_some());
         found
     }
 

@@ -31,15 +31,24 @@ impl Target {
 
     /// The run with all such changes; `None` if they do not suffice.
     pub fn fix_all(&self, scenario: &Scenario) -> Option<Scenario> {
-        let mut now = scenario.clone();
+        let fixes = self.fixes(scenario)?;
+        let last = fixes.into_iter().next_back();
+        Some(last.map_or_else(|| scenario.clone(), |last| last.scenario))
+    }
+
+    /// The changes one after the other that lead to a run which it can express; `None` if they do not suffice.
+    pub fn fixes(&self, scenario: &Scenario) -> Option<Vec<Remedy>> {
+        let mut all: Vec<Remedy> = Vec::new();
         // Each round fixes one field or ends.
         for _ in 0..settings::all().len() {
-            let problems = self.problems(&now);
+            let now = all.last().map_or(scenario, |last| &last.scenario);
+            let problems = self.problems(now);
             if problems.is_empty() {
-                return Some(now);
+                return Some(all);
             }
-            let mut remedies = problems.iter().map(|problem| self.remedy(&now, problem));
-            now = remedies.find_map(|remedy| remedy)?.scenario;
+            let mut remedies = problems.iter().map(|problem| self.remedy(now, problem));
+            let next = remedies.find_map(|remedy| remedy)?;
+            all.push(next);
         }
         None
     }

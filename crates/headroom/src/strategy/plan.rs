@@ -65,10 +65,37 @@ pub(crate) fn plan(given: &Given, args: &Args) -> Result<Answer, Refusal> {
             None => runnable(),
         }),
     };
-    match Aim::of(args, given.wanted)? {
-        Aim::Reach(what) => farthest(given.scenario(), what, &locks),
-        aim => whole_runs(given.scenario(), aim, &locks),
+    let (run, needed) = match target {
+        Some(target) => as_it_runs(target, given.scenario())?,
+        None => (given.scenario().clone(), None),
+    };
+    let mut answer = match Aim::of(args, given.wanted)? {
+        Aim::Reach(what) => farthest(&run, what, &locks),
+        aim => whole_runs(&run, aim, &locks),
+    }?;
+    if let Some(needed) = needed {
+        answer.text.insert_str(0, &needed);
     }
+    Ok(answer)
+}
+
+/// The run as this program can start it, and what that changes, in words.
+fn as_it_runs(
+    target: &export::Target,
+    run: &Scenario,
+) -> Result<(Scenario, Option<String>), Refusal> {
+    let Some(fixes) = target.fixes(run) else {
+        return Err(target.problems(run).into());
+    };
+    let words: Vec<String> = fixes
+        .iter()
+        .map(|fix| format!("{}: {}", fix.label, fix.value))
+        .collect();
+    let Some(last) = fixes.into_iter().next_back() else {
+        return Ok((run.clone(), None));
+    };
+    let needed = format!("for {}: {}\n", target.title, words.join("; "));
+    Ok((last.scenario, Some(needed)))
 }
 
 fn whole_runs(scenario: &Scenario, aim: Aim, locks: &Locks) -> Result<Answer, Refusal> {
