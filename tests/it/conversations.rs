@@ -106,3 +106,33 @@ fn a_question_is_answered_by_the_plan() {
     check("max context for llama 3.2 1b qlora on a 4060 8gb", "value");
     check("largest batch for gpt2 on a 3090", "value");
 }
+
+/// A run that a program cannot start as it is becomes one that it can, and what that changes is said.
+#[test]
+fn plans_for_one_program_are_runs_of_that_program() {
+    #[track_caller]
+    fn check(sentence: &str, program: &str, changed: &[&str]) {
+        let (_, answer) = headroom(&["plan", sentence, "--program", program, "--json"]);
+        let made: Vec<&str> = all(&answer, "for_program")
+            .into_iter()
+            .filter_map(Value::as_str)
+            .collect();
+        assert_eq!(made, changed, "{sentence}");
+        let plans = all(&answer, "plans");
+        assert!(!plans.is_empty(), "{sentence}");
+        for plan in plans {
+            let link = plan["link"].as_str().unwrap();
+            let (code, _) = headroom(&["export", link, "--target", program, "--json"]);
+            assert_eq!(code, 0, "{link}");
+        }
+    }
+    check(
+        "#v=1&gpu=h100-sxm5-80gb&gpus=8&model=llama-3.1-8b&mb=8",
+        "torchtitan",
+        &[
+            "Language-model loss: chunked logits and cross-entropy, checkpointed",
+            "Gradient clipping: on",
+        ],
+    );
+    check("#v=1&gpu=rtx-4090-24gb&model=gpt2&mb=8", "plain", &[]);
+}

@@ -65,40 +65,52 @@ pub(crate) fn plan(given: &Given, args: &Args) -> Result<Answer, Refusal> {
             None => runnable(),
         }),
     };
-    let (run, needed) = match target {
+    let run = match target {
         Some(target) => as_it_runs(target, given.scenario())?,
-        None => (given.scenario().clone(), None),
+        None => given.scenario().clone().into(),
     };
-    let mut answer = match Aim::of(args, given.wanted)? {
+    match Aim::of(args, given.wanted)? {
         Aim::Reach(what) => farthest(&run, what, &locks),
         aim => whole_runs(&run, aim, &locks),
-    }?;
-    if let Some(needed) = needed {
-        answer.text.insert_str(0, &needed);
     }
-    Ok(answer)
 }
 
-/// The run as this program can start it, and what that changes, in words.
-fn as_it_runs(
-    target: &export::Target,
-    run: &Scenario,
-) -> Result<(Scenario, Option<String>), Refusal> {
+/// A run, and what a program changed in it, in words.
+struct Prepared {
+    scenario: Scenario,
+    changed: Vec<String>,
+    text: String,
+}
+
+impl From<Scenario> for Prepared {
+    fn from(scenario: Scenario) -> Self {
+        Self {
+            scenario,
+            changed: Vec::new(),
+            text: String::new(),
+        }
+    }
+}
+
+/// The run as this program can start it.
+fn as_it_runs(target: &export::Target, run: &Scenario) -> Result<Prepared, Refusal> {
     let Some(fixes) = target.fixes(run) else {
         return Err(target.problems(run).into());
     };
-    let words: Vec<String> = fixes
-        .iter()
-        .map(|fix| format!("{}: {}", fix.label, fix.value))
-        .collect();
+    let word = |fix: &export::Remedy| format!("{}: {}", fix.label, fix.value);
+    let changed: Vec<String> = fixes.iter().map(word).collect();
     let Some(last) = fixes.into_iter().next_back() else {
-        return Ok((run.clone(), None));
+        return Ok(run.clone().into());
     };
-    let needed = format!("for {}: {}\n", target.title, words.join("; "));
-    Ok((last.scenario, Some(needed)))
+    Ok(Prepared {
+        scenario: last.scenario,
+        text: format!("for {}: {}\n", target.title, changed.join("; ")),
+        changed,
+    })
 }
 
-fn whole_runs(scenario: &Scenario, aim: Aim, locks: &Locks) -> Result<Answer, Refusal> {
+fn whole_runs(run: &Prepared, aim: Aim, locks: &Locks) -> Result<Answer, Refusal> {
+    let scenario = &run.scenario;
     let mut plans = planner::plan(scenario, locks.clone())?;
     if let (Aim::Faster, Some(now)) = (aim, plans.now.seconds) {
         let faster = |plan: &Plan| planner::speed(now, plan.full.seconds) == Speed::Faster;
@@ -115,7 +127,7 @@ fn whole_runs(scenario: &Scenario, aim: Aim, locks: &Locks) -> Result<Answer, Re
     } else {
         Vec::new()
     };
-    let mut text = text(&plans, aim);
+    let mut text = run.text.clone() + &text(&plans, aim);
     for (gpus, gpu, plan) in fewest.iter().map(on_own).chain(cards.iter().map(on_cards)) {
         text.push_str(&format!("\n{gpus} × {gpu}: {}\n", needs(plan)));
         lines(plan, &mut text);
@@ -124,7 +136,7 @@ fn whole_runs(scenario: &Scenario, aim: Aim, locks: &Locks) -> Result<Answer, Re
         of_plan(scenario, plan).with("gpu", gpu).with("gpus", gpus)
     };
     let rows = cards.iter().map(on_cards).map(row).collect();
-    let document = document(scenario, &plans)
+    let document = document(run, &plans)
         .with("fewest", fewest.as_ref().map(on_own).map(row))
         .with("cards", Document::List(rows));
     let mut answer = Answer::new(text, &document);
@@ -145,8 +157,8 @@ fn on_cards(row: &OnCards) -> (u32, &str, &Plan) {
 }
 
 /// The largest batch or length over which some plan fits.
-fn farthest(run: &Scenario, what: Reach, locks: &Locks) -> Result<Answer, Refusal> {
-    let found = planner::reach(run, what, locks)?;
+fn farthest(run: &Prepared, what: Reach, locks: &Locks) -> Result<Answer, Refusal> {
+    let found = planner::reach(&run.scenario, what, locks)?;
     let Some(Reached { value, plans }) = found else {
         let text = format!("no {} fits, whatever the plan\n", what.label());
         let document = Document::new()
@@ -157,7 +169,8 @@ fn farthest(run: &Scenario, what: Reach, locks: &Locks) -> Result<Answer, Refusa
         return Ok(answer);
     };
     let text = format!(
-        "largest {}: {value}\n\n{}",
+        "{}largest {}: {value}\n\n{}",
+        run.text,
         what.label(),
         text(&plans, Aim::Fits)
     );
@@ -198,14 +211,21 @@ fn kept(args: &Args) -> Result<Vec<&'static Setting>, Refusal> {
         .collect()
 }
 
-fn document(run: &Scenario, plans: &Plans) -> Document {
+fn document(run: &Prepared, plans: &Plans) -> Document {
+    let Prepared {
+        scenario: run,
+        changed,
+        ..
+    } = run;
     let now = Document::new()
         .with("device", band(plans.now.estimate.device))
         .with("fits", fits(plans.now.estimate.fit()))
         .with("step_seconds", plans.now.seconds);
     let all = plans.plans.iter().map(|plan| of_plan(run, plan));
     let unlock = plans.unlock.iter().map(|row| of_unlock(run, row));
+    let changed = changed.iter().map(|line| line.as_str().into());
     Document::new()
+        .with("for_program", Document::List(changed.collect()))
         .with("now", now)
         .with("plans", Document::List(all.collect()))
         .with("unlock", Document::List(unlock.collect()))
