@@ -122,6 +122,32 @@ test("plans are kept by name, and come back from their file", async ({ visit }) 
   await visit.address("mb=3");
 });
 
+test("two tabs keep each other's plans, and delete the ones that they name", async ({ visit }) => {
+  const save = async (name) => {
+    await unfold(visit, "plans");
+    await visit.type('[data-testid="plans"] input', name);
+    await visit.press('[data-testid="plans"] [data-do="save"]');
+    await visit.page.waitForFunction((name) => document.querySelector('[data-testid="plans"] ul').innerText.includes(name), {}, name);
+  };
+  const stored = () => visit.page.evaluate(() => localStorage.getItem("headroom.plans"));
+  await visit.open();
+  const first = visit.page;
+  await save("one");
+  await save("two");
+  visit.page = await visit.newPage();
+  await visit.open();
+  await save("three");
+  await unfold(visit, "plans");
+  visit.page = first;
+  await first.bringToFront();
+  // This tab knows nothing of the third.
+  await visit.press('[data-testid="plans"] [aria-label="Delete two"]');
+  await until("one and three to be left", async () => {
+    const names = await stored();
+    return /one/.test(names) && !/two/.test(names) && /three/.test(names);
+  });
+});
+
 test("a file of ours opens as the run it was written for", async ({ visit }) => {
   await visit.open();
   await visit.set("data.micro_batch", "3");
