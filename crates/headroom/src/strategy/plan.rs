@@ -225,8 +225,8 @@ fn document(run: &Prepared, plans: &Plans) -> Document {
     let unlock = plans.unlock.iter().map(|row| of_unlock(run, row));
     let changed = changed.iter().map(|line| line.as_str().into());
     Document::new()
-        .with("for_program", Document::List(changed.collect()))
         .with("now", now)
+        .with("for_program", Document::List(changed.collect()))
         .with("plans", Document::List(all.collect()))
         .with("unlock", Document::List(unlock.collect()))
 }
