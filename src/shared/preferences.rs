@@ -2,10 +2,11 @@
 
 use leptos::prelude::*;
 
+use crate::text;
 use headroom_advice::planner::Accepts;
 use headroom_advice::{Group, Locks, Move, Results};
 use headroom_core::estimate::Estimate;
-use headroom_io::export::{self, Target};
+use headroom_io::export::{self, Startable, Target};
 use headroom_scenario::{Scenario, settings};
 
 /// The page's state of these.
@@ -120,6 +121,18 @@ impl Limits {
             keep,
             program: export::target(program),
         }
+    }
+
+    /// The run as the chosen program can start it; else what that cannot express.
+    pub fn startable(self, run: &Scenario) -> Result<Startable, String> {
+        let Some(target) = self.program else {
+            return Ok(run.clone().into());
+        };
+        target.startable(run).ok_or_else(|| {
+            let problems = target.problems(run);
+            let lines: Vec<String> = problems.iter().map(text::problem).collect();
+            format!("{} {}", text::cannot_run(target.title), lines.join("; "))
+        })
     }
 
     /// What plans may change: results only if something is unlocked.

@@ -1,7 +1,6 @@
 //! Texts of plans and changes.
 
 use headroom_base::units::{Bytes, UnitStyle};
-use headroom_io::export::Remedy;
 
 pub const PLANS_TITLE: &str = "Plans";
 pub const MORE_PLANS: &str = "All plans";
@@ -145,11 +144,7 @@ pub fn map_axis(units: UnitStyle, usable: Option<Bytes>) -> Option<String> {
     ))
 }
 
-/// What a program changes in a run before it can start it.
-pub fn changed_for_program(program: &str, fixes: &[Remedy]) -> String {
-    let words: Vec<String> = fixes
-        .iter()
-        .map(|fix| format!("{}: {}", fix.label, fix.value))
-        .collect();
-    format!("For {program}: {}. ", words.join("; "))
+/// A line as a sentence before others.
+pub fn sentence(line: &str) -> String {
+    format!("{}. ", capital(line))
 }

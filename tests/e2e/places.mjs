@@ -1,6 +1,7 @@
 // The way through the page: where a first visit begins, the four places, fields that take what people write.
 import assert from "node:assert/strict";
 import { until } from "./browser.mjs";
+import { Person } from "./person.mjs";
 import { accessible, test, unfold } from "./test.mjs";
 
 const text = (visit, selector) => visit.at(selector, (it) => it.innerText);
@@ -211,3 +212,25 @@ test(
   },
   "chrome",
 );
+
+test("in one column the form is folded below the field, and a key opens it", async ({ visit }) => {
+  const { page } = visit;
+  await page.setViewport({ width: 360, height: 740 });
+  await visit.open();
+  const fold = '[data-testid="form-fold"]';
+  assert.equal(await visit.at(fold, (it) => it.open), false);
+  const top = () => visit.at(".plan-strip", (it) => it.getBoundingClientRect().top + scrollY);
+  assert.ok((await top()) < 740, `plans begin at ${await top()}`);
+  await page.evaluate(() => document.activeElement.blur());
+  await page.keyboard.press("/");
+  assert.equal(await visit.at(fold, (it) => it.open), true);
+  assert.equal(await page.evaluate(() => document.activeElement.id), "find-setting");
+});
+
+test("plans for a program begin with the run as it can start it, and say so", async ({ visit }) => {
+  const person = await Person.open(visit, "#v=1&gpu=h100-sxm5-80gb&gpus=8&model=llama-3.1-8b&mb=8");
+  await person.choose("Written for", "torchtitan");
+  const said = () => visit.at(".plan-strip", (it) => it.innerText);
+  await until("what it changes", async () => /For torchtitan: .*Gradient clipping: on/.test(await said()));
+  await until("a plan", async () => /Fastest/.test(await said()));
+});

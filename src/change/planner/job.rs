@@ -24,16 +24,16 @@ struct Job {
 
 impl Job {
     fn new(scenario: &Scenario, limits: Limits) -> Self {
-        let fixes = limits.program.and_then(|program| program.fixes(scenario));
-        let fixes = fixes.unwrap_or_default();
-        let run = fixes.last().map_or(scenario, |last| &last.scenario);
-        let needed = match limits.program {
-            Some(program) if !fixes.is_empty() => text::changed_for_program(program.title, &fixes),
-            _ => String::new(),
-        };
-        let (planner, message) = match Planner::new(run, limits.locks()) {
-            Ok(planner) => (Some(planner), String::new()),
-            Err(problem) => (None, text::unsupported(&problem)),
+        let program = limits.program.map_or("", |target| target.title);
+        let started = limits.startable(scenario).and_then(|run| {
+            let needed = run.line(program);
+            let planner = Planner::new(&run.scenario, limits.locks());
+            let planner = planner.map_err(|problem| text::unsupported(&problem))?;
+            Ok((planner, needed))
+        });
+        let (planner, needed, message) = match started {
+            Ok((planner, needed)) => (Some(planner), needed, String::new()),
+            Err(message) => (None, None, message),
         };
         Self {
             planner,
@@ -41,7 +41,7 @@ impl Job {
                 message,
                 runs: Vec::new(),
             },
-            needed,
+            needed: needed.map(|line| text::sentence(&line)).unwrap_or_default(),
         }
     }
 }

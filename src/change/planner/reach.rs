@@ -90,7 +90,11 @@ fn reached(run: &Scenario, limits: Limits, piece: usize, sheet: &mut Sheet) {
     if what == Reach::Length && (run.data.sequence <= 1 || !settings::takes_length(run)) {
         return;
     }
-    match planner::reach(run, what, &limits.locks()) {
+    let run = match limits.startable(run) {
+        Ok(run) => run.scenario,
+        Err(message) => return sheet.line(message),
+    };
+    match planner::reach(&run, what, &limits.locks()) {
         Err(problem) => sheet.line(text::unsupported(&problem)),
         Ok(None) => sheet.line(text::fits_at_no(what.label())),
         Ok(Some(Reached { value, plans })) => {
@@ -120,7 +124,11 @@ fn with(plan: &Plan) -> String {
 }
 
 fn cards(run: &Scenario, limits: Limits, _: usize, sheet: &mut Sheet) {
-    let found = planner::cards(run, &limits.locks());
+    let run = match limits.startable(run) {
+        Ok(run) => run.scenario,
+        Err(message) => return sheet.line(message),
+    };
+    let found = planner::cards(&run, &limits.locks());
     if found.is_empty() {
         sheet.line(text::NO_GPU);
     }

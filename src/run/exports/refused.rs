@@ -59,8 +59,8 @@ impl Work for Remedies {
                 })
             }
             None if self.problems.len() > 1 => target
-                .fix_all(&self.scenario)
-                .map(|mended| Fix::of(text::CHANGE_ALL.into(), &self.scenario, &mended).write()),
+                .startable(&self.scenario)
+                .map(|it| Fix::of(text::CHANGE_ALL.into(), &self.scenario, &it.scenario).write()),
             None => None,
         };
         self.lines.push(line.unwrap_or_default());

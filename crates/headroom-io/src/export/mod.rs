@@ -36,7 +36,7 @@ mod zip;
 
 pub use change::{Change, expressing};
 pub use command::command;
-pub use remedy::{Remedy, shown};
+pub use remedy::{Remedy, Startable, shown};
 pub use starter::Starter;
 pub(crate) use torchtitan::model_of as torchtitan_model;
 pub(crate) use torchtune::model_of as torchtune_model;

@@ -15,6 +15,28 @@ pub struct Remedy {
     pub scenario: Scenario,
 }
 
+/// A run that a program can start, and what that changed in the run that was given, in words.
+#[derive(Clone, Debug)]
+pub struct Startable {
+    pub scenario: Scenario,
+    pub changes: Vec<String>,
+}
+
+impl Startable {
+    /// The changes in a line, for the program of this title; `None` where there are none.
+    pub fn line(&self, title: &str) -> Option<String> {
+        let changes = self.changes.join("; ");
+        (!changes.is_empty()).then(|| format!("for {title}: {changes}"))
+    }
+}
+
+impl From<Scenario> for Startable {
+    fn from(scenario: Scenario) -> Self {
+        let changes = Vec::new();
+        Self { scenario, changes }
+    }
+}
+
 impl Target {
     /// What it cannot express of a run, each with the change that fixes it and moves memory least; `None` if no value of that
     /// field does.
@@ -29,26 +51,27 @@ impl Target {
             .collect()
     }
 
-    /// The run with all such changes; `None` if they do not suffice.
-    pub fn fix_all(&self, scenario: &Scenario) -> Option<Scenario> {
-        let fixes = self.fixes(scenario)?;
-        let last = fixes.into_iter().next_back();
-        Some(last.map_or_else(|| scenario.clone(), |last| last.scenario))
-    }
-
-    /// The changes one after the other that lead to a run which it can express; `None` if they do not suffice.
-    pub fn fixes(&self, scenario: &Scenario) -> Option<Vec<Remedy>> {
-        let mut all: Vec<Remedy> = Vec::new();
+    /// The run as it can start it; `None` if changes of single fields do not lead there.
+    pub fn startable(&self, scenario: &Scenario) -> Option<Startable> {
+        let mut found = Startable {
+            scenario: scenario.clone(),
+            changes: Vec::new(),
+        };
         // Each round fixes one field or ends.
         for _ in 0..settings::all().len() {
-            let now = all.last().map_or(scenario, |last| &last.scenario);
+            let now = &found.scenario;
             let problems = self.problems(now);
             if problems.is_empty() {
-                return Some(all);
+                return Some(found);
             }
             let mut remedies = problems.iter().map(|problem| self.remedy(now, problem));
-            let next = remedies.find_map(|remedy| remedy)?;
-            all.push(next);
+            let Remedy {
+                label,
+                value,
+                scenario,
+            } = remedies.find_map(|remedy| remedy)?;
+            found.changes.push(format!("{label}: {value}"));
+            found.scenario = scenario;
         }
         None
     }
@@ -147,7 +170,7 @@ mod tests {
             })
             .collect();
         assert_eq!(found, expected, "{id}");
-        let mended = target.fix_all(&scenario);
+        let mended = target.startable(&scenario).map(|it| it.scenario);
         assert_eq!(
             mended.is_some(),
             expected.iter().all(|(_, value)| value.is_some())

@@ -226,7 +226,7 @@ fn compiled(case: &Case, problems: &mut Problems) {
         (
             training.kernels != Kernels::Library
                 || training.loss != LossKernel::Library && training.compile != Compile::Layers,
-            "nothing, or library kernels, or layers, beside which another loss runs by itself: Liger kernels under torch.compile are not modelled",
+            "nothing, or library kernels (another loss only with compiled layers, which leave it out): Liger kernels under torch.compile are not modelled",
         ),
         (
             !is_recomputed_in_graphs(training),

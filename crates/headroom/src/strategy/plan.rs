@@ -13,7 +13,7 @@ use headroom_advice::{Locks, Results};
 use headroom_base::document::Document;
 use headroom_base::units::Seconds;
 use headroom_core::estimate::{Estimate, Fit};
-use headroom_io::export;
+use headroom_io::export::{self, Startable};
 use headroom_reader::Wanted;
 use headroom_scenario::settings::{self, Setting};
 use headroom_scenario::{Problem, Scenario};
@@ -66,50 +66,23 @@ pub(crate) fn plan(given: &Given, args: &Args) -> Result<Answer, Refusal> {
         }),
     };
     let run = match target {
-        Some(target) => as_it_runs(target, given.scenario())?,
+        Some(target) => {
+            let found = target.startable(given.scenario());
+            found.ok_or_else(|| Refusal::from(target.problems(given.scenario())))?
+        }
         None => given.scenario().clone().into(),
     };
-    match Aim::of(args, given.wanted)? {
+    let mut answer = match Aim::of(args, given.wanted)? {
         Aim::Reach(what) => farthest(&run, what, &locks),
         aim => whole_runs(&run, aim, &locks),
+    }?;
+    if let Some(line) = target.and_then(|target| run.line(target.title)) {
+        answer.text.insert_str(0, &(line + "\n"));
     }
+    Ok(answer)
 }
 
-/// A run, and what a program changed in it, in words.
-struct Prepared {
-    scenario: Scenario,
-    changed: Vec<String>,
-    text: String,
-}
-
-impl From<Scenario> for Prepared {
-    fn from(scenario: Scenario) -> Self {
-        Self {
-            scenario,
-            changed: Vec::new(),
-            text: String::new(),
-        }
-    }
-}
-
-/// The run as this program can start it.
-fn as_it_runs(target: &export::Target, run: &Scenario) -> Result<Prepared, Refusal> {
-    let Some(fixes) = target.fixes(run) else {
-        return Err(target.problems(run).into());
-    };
-    let word = |fix: &export::Remedy| format!("{}: {}", fix.label, fix.value);
-    let changed: Vec<String> = fixes.iter().map(word).collect();
-    let Some(last) = fixes.into_iter().next_back() else {
-        return Ok(run.clone().into());
-    };
-    Ok(Prepared {
-        scenario: last.scenario,
-        text: format!("for {}: {}\n", target.title, changed.join("; ")),
-        changed,
-    })
-}
-
-fn whole_runs(run: &Prepared, aim: Aim, locks: &Locks) -> Result<Answer, Refusal> {
+fn whole_runs(run: &Startable, aim: Aim, locks: &Locks) -> Result<Answer, Refusal> {
     let scenario = &run.scenario;
     let mut plans = planner::plan(scenario, locks.clone())?;
     if let (Aim::Faster, Some(now)) = (aim, plans.now.seconds) {
@@ -127,7 +100,7 @@ fn whole_runs(run: &Prepared, aim: Aim, locks: &Locks) -> Result<Answer, Refusal
     } else {
         Vec::new()
     };
-    let mut text = run.text.clone() + &text(&plans, aim);
+    let mut text = text(&plans, aim);
     for (gpus, gpu, plan) in fewest.iter().map(on_own).chain(cards.iter().map(on_cards)) {
         text.push_str(&format!("\n{gpus} × {gpu}: {}\n", needs(plan)));
         lines(plan, &mut text);
@@ -157,7 +130,7 @@ fn on_cards(row: &OnCards) -> (u32, &str, &Plan) {
 }
 
 /// The largest batch or length over which some plan fits.
-fn farthest(run: &Prepared, what: Reach, locks: &Locks) -> Result<Answer, Refusal> {
+fn farthest(run: &Startable, what: Reach, locks: &Locks) -> Result<Answer, Refusal> {
     let found = planner::reach(&run.scenario, what, locks)?;
     let Some(Reached { value, plans }) = found else {
         let text = format!("no {} fits, whatever the plan\n", what.label());
@@ -169,8 +142,7 @@ fn farthest(run: &Prepared, what: Reach, locks: &Locks) -> Result<Answer, Refusa
         return Ok(answer);
     };
     let text = format!(
-        "{}largest {}: {value}\n\n{}",
-        run.text,
+        "largest {}: {value}\n\n{}",
         what.label(),
         text(&plans, Aim::Fits)
     );
@@ -211,11 +183,10 @@ fn kept(args: &Args) -> Result<Vec<&'static Setting>, Refusal> {
         .collect()
 }
 
-fn document(run: &Prepared, plans: &Plans) -> Document {
-    let Prepared {
+fn document(run: &Startable, plans: &Plans) -> Document {
+    let Startable {
         scenario: run,
-        changed,
-        ..
+        changes,
     } = run;
     let now = Document::new()
         .with("device", band(plans.now.estimate.device))
@@ -223,10 +194,10 @@ fn document(run: &Prepared, plans: &Plans) -> Document {
         .with("step_seconds", plans.now.seconds);
     let all = plans.plans.iter().map(|plan| of_plan(run, plan));
     let unlock = plans.unlock.iter().map(|row| of_unlock(run, row));
-    let changed = changed.iter().map(|line| line.as_str().into());
+    let changes = changes.iter().map(|line| line.as_str().into());
     Document::new()
         .with("now", now)
-        .with("for_program", Document::List(changed.collect()))
+        .with("for_program", Document::List(changes.collect()))
         .with("plans", Document::List(all.collect()))
         .with("unlock", Document::List(unlock.collect()))
 }

@@ -95,9 +95,7 @@ impl Core {
         self.note_launch(launch);
         self.record_kernel(launch);
     }
-}
 
-impl Core {
     /// Counts the traffic of the generated kernels that write the values of these which have memory at once.
     pub(super) fn launch_kept(self: &Rc<Self>, made: &[Made], reads: &[u32]) {
         let waits = |made: &Made| {
