@@ -36,7 +36,12 @@ pub(super) fn optimizer(text: &Text) -> Result<Optimizer, String> {
     let named: [(&[&str], Optimizer); 6] = [
         (&["pagedadamw", "paged adamw"], Optimizer::PagedAdamW),
         (
-            &["bnb adamw8bit", "bnb adam8bit", "8-bit adamw"],
+            &[
+                "bnb adamw8bit",
+                "bnb adam8bit",
+                "8-bit adamw",
+                "8-bit bitsandbytes",
+            ],
             Optimizer::AdamW8bit,
         ),
         (&["torchao adamw8bit"], Optimizer::AdamW8bitAo),
@@ -54,6 +59,7 @@ pub(super) fn optimizer(text: &Text) -> Result<Optimizer, String> {
         // transformers' own, one tensor after the other.
         "adamw (hf)" => Optimizer::AdamWLoop,
         adam if adam.contains("adam") => Optimizer::AdamW,
+        lion if lion.ends_with("lion") => Optimizer::Lion,
         other => return Err(format!("the optimizer `{other}` is not modelled")),
     })
 }

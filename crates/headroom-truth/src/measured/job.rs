@@ -4,7 +4,7 @@ use super::Record;
 use super::megatron::{self, degree};
 use headroom_base::mesh::Mesh;
 use headroom_core::World;
-use headroom_scenario::{Parallel, Parallelism, PolicyType, Toggle, Trainer, Wrap};
+use headroom_scenario::{Offload, Parallel, Parallelism, PolicyType, Toggle, Trainer, Wrap};
 
 /// The first rank of a record's job.
 pub(super) fn world(record: &Record) -> Result<World, String> {
@@ -61,6 +61,12 @@ pub(super) fn world(record: &Record) -> Result<World, String> {
         let mut world = sharded(Parallelism::Zero2, Trainer::Torch);
         world.parallel.zero_bucket = 200_000_000;
         world.parallel.zero_overlap = Toggle::On;
+        return Ok(world);
+    }
+    if how.starts_with("deepspeed") && record.file.starts_with("training/") {
+        // accelerate_configs/deepspeed.yaml of cogvideox-factory: stage 2, whose optimizer steps on the host.
+        let mut world = sharded(Parallelism::Zero2, Trainer::Torch);
+        world.parallel.offload = Offload::Optimizer;
         return Ok(world);
     }
     if how.contains("offload") {

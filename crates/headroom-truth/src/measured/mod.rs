@@ -263,12 +263,13 @@ fn run_on(record: &Record, world: World) -> Result<step::Run, String> {
     let micro_batch = record.micro_batch.number();
     let micro_batch = micro_batch.ok_or("the record does not say the micro-batch")?;
     let sequence = record.seq_len.number();
-    let data = Data {
+    let mut data = Data {
         micro_batch: micro_batch.saturating_mul(vision::clips(record)),
         sequence: sequence.unwrap_or(1),
         padding_mask: false,
         ..Data::default()
     };
+    diffusion::resize(record, &mut data);
     if language && sequence.is_none() {
         return Err("the record does not say the sequence length as a number".into());
     }

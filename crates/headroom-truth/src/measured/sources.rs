@@ -57,12 +57,13 @@ pub(super) fn stack(record: &Record) -> Stack {
 
 /// How the libraries behave that a record ran with.
 pub(super) fn libraries(record: &Record) -> Libraries {
-    Libraries {
-        moves_adapters: diffusion::is_record(record),
+    let mut libraries = Libraries {
         // By the cards of its GPTQ models: the main branch has no group size.
         four_bit_without_groups: record.model.starts_with("thebloke/"),
         ..torchtune::libraries(record, software::libraries(&stack(record)))
-    }
+    };
+    diffusion::amend_libraries(record, &mut libraries);
+    libraries
 }
 
 /// Whether a record's script calls `zero_grad()` between forward and backward: rasbt's do, but where they accumulate, and fast-DiT's

@@ -50,6 +50,10 @@ pub(super) fn training(record: &Record) -> Result<Training, String> {
             // The attention that Transformer Engine fuses keeps nothing that this would spare.
             "selective: core_attn" | "selective core_attn" => Checkpointing::None,
             "selective" | "selective (op)" => Checkpointing::KeepHalf,
+            // SimpleTuner's own.
+            own if own.contains("segments of") || own.contains("attention activation") => {
+                return Err(format!("checkpointing `{own}` is not modelled"));
+            }
             full if full.starts_with("full") => Checkpointing::Layers,
             other => return Err(format!("checkpointing `{other}` is not modelled")),
         },
@@ -96,9 +100,7 @@ pub(super) fn training(record: &Record) -> Result<Training, String> {
     if torchtune::is_record(record) {
         torchtune::amend(record, &mut training)?;
     }
-    if diffusion::is_record(record) {
-        diffusion::amend(&mut training);
-    }
+    diffusion::amend(record, &mut training)?;
     Ok(training)
 }
 

@@ -1,12 +1,12 @@
 //! PEFT's comparison of methods on FLUX.2-klein (method_comparison/image-gen/run.py at 5d602fdb), and what its script keeps on the
 //! device in addition to the model.
 
-use super::Record;
+use super::{Built, Record, Source, numbers};
 use headroom_base::DType;
 use headroom_catalog as catalog;
 use headroom_core::network::Tensor;
 use headroom_core::network::{self as nets, Cx, Net, Output, Sizes};
-use headroom_scenario::{Data, Training};
+use headroom_scenario::Data;
 
 /// The images trained on: twenty prompts, less two for validation and four for tests (default_training_params.json).
 const SAMPLES: u64 = 14;
@@ -14,31 +14,25 @@ const SAMPLES: u64 = 14;
 /// Parameters of facebook/dinov2-base, without a classifier.
 const JUDGE: u64 = 86_580_480;
 
-pub(super) fn is_record(record: &Record) -> bool {
-    record.model.starts_with("black-forest-labs/flux.2-klein")
-}
+pub(super) const SOURCE: Source = Source {
+    recognises: |record| record.model.starts_with("black-forest-labs/flux.2-klein"),
+    network,
+    size: |_, _| {},
+    // `grad_norm_clip` of default_training_params.json.
+    training: |_, training| {
+        training.clip = true;
+        Ok(())
+    },
+    libraries: |libraries| libraries.moves_adapters = true,
+};
 
-pub(super) fn network(record: &Record) -> Option<Result<Box<dyn Net>, String>> {
-    if !is_record(record) {
-        return None;
-    }
-    let entry = catalog::model("flux.2-klein-base-4b")?;
+fn network(record: &Record) -> Built {
+    let entry = catalog::model("flux.2-klein-base-4b").ok_or("FLUX.2 klein is not listed")?;
     let mut sizes = Sizes::from_entry(entry);
-    // "512x512"
-    let side = record
-        .image_size
-        .text()
-        .split('x')
-        .next()
-        .and_then(|n| n.parse().ok());
+    let side = numbers(record.image_size.text()).first().copied();
     sizes.set("img", side.unwrap_or(512));
-    let net = nets::build(entry.arch, &sizes).map_err(|error| error.to_string());
-    Some(net.map(|net| -> Box<dyn Net> { Box::new(PipelineModules { net, sizes }) }))
-}
-
-/// `grad_norm_clip` of default_training_params.json.
-pub(super) fn amend(training: &mut Training) {
-    training.clip = true;
+    let net = nets::build(entry.arch, &sizes).map_err(|error| error.to_string())?;
+    Ok(Box::new(PipelineModules { net, sizes }))
 }
 
 /// The network, the DINOv2 that judges its images, in fp32, and the encoded images and prompts of all samples.

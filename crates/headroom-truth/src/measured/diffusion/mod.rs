@@ -1,0 +1,62 @@
+//! Denoising networks: what each source's script trains, and how.
+
+mod cogvideox;
+mod klein;
+mod simpletuner;
+
+use super::Record;
+use headroom_catalog as catalog;
+use headroom_core::network::{self as nets, Libraries, Net, Sizes};
+use headroom_scenario::{Data, Training};
+
+/// A network of the catalogue.
+type Built = Result<Box<dyn Net>, String>;
+
+/// What a source's script sets.
+struct Source {
+    recognises: fn(&Record) -> bool,
+    network: fn(&Record) -> Built,
+    /// The size of the pictures or videos.
+    size: fn(&Record, &mut Data),
+    training: fn(&Record, &mut Training) -> Result<(), String>,
+    libraries: fn(&mut Libraries),
+}
+
+const SOURCES: &[Source] = &[klein::SOURCE, cogvideox::SOURCE, simpletuner::SOURCE];
+
+fn source(record: &Record) -> Option<&'static Source> {
+    SOURCES.iter().find(|source| (source.recognises)(record))
+}
+
+pub(super) fn network(record: &Record) -> Option<Built> {
+    Some((source(record)?.network)(record))
+}
+
+pub(super) fn resize(record: &Record, data: &mut Data) {
+    if let Some(source) = source(record) {
+        (source.size)(record, data);
+    }
+}
+
+pub(super) fn amend(record: &Record, training: &mut Training) -> Result<(), String> {
+    source(record).map_or(Ok(()), |source| (source.training)(record, training))
+}
+
+pub(super) fn amend_libraries(record: &Record, libraries: &mut Libraries) {
+    if let Some(source) = source(record) {
+        (source.libraries)(libraries);
+    }
+}
+
+/// The entry's network as it is.
+fn listed(id: &str) -> Built {
+    let entry = catalog::model(id).ok_or_else(|| format!("`{id}` is not in the catalogue"))?;
+    let net = nets::build(entry.arch, &Sizes::from_entry(entry));
+    net.map_err(|error| error.to_string())
+}
+
+/// The numbers of a text, in order: of "49 frames x 480 x 720" three.
+fn numbers(text: &str) -> Vec<u64> {
+    let digits = text.split(|c: char| !c.is_ascii_digit());
+    digits.filter_map(|number| number.parse().ok()).collect()
+}
