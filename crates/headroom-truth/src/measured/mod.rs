@@ -274,7 +274,8 @@ fn run_on(record: &Record, world: World) -> Result<step::Run, String> {
         return Err("the record does not say the sequence length as a number".into());
     }
     let training = training::training(record)?;
-    let is_one_step = litgpt::is_record(record) && litgpt::early(record);
+    let is_one_step =
+        litgpt::is_record(record) && litgpt::early(record) || diffusion::is_one_step(record);
     let plan = RunPlan {
         world,
         libraries: sources::libraries(record),

@@ -24,6 +24,7 @@ pub(super) const SOURCE: Source = Source {
         Ok(())
     },
     libraries: |libraries| libraries.moves_adapters = true,
+    is_one_step: |_| false,
 };
 
 fn network(record: &Record) -> Built {

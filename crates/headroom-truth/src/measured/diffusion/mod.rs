@@ -20,6 +20,7 @@ struct Source {
     size: fn(&Record, &mut Data),
     training: fn(&Record, &mut Training) -> Result<(), String>,
     libraries: fn(&mut Libraries),
+    is_one_step: fn(&Record) -> bool,
 }
 
 const SOURCES: &[Source] = &[klein::SOURCE, cogvideox::SOURCE, simpletuner::SOURCE];
@@ -46,6 +47,11 @@ pub(super) fn amend_libraries(record: &Record, libraries: &mut Libraries) {
     if let Some(source) = source(record) {
         (source.libraries)(libraries);
     }
+}
+
+/// Whether what is printed was read after a single step.
+pub(super) fn is_one_step(record: &Record) -> bool {
+    source(record).is_some_and(|source| (source.is_one_step)(record))
 }
 
 /// The entry's network as it is.

@@ -10,6 +10,7 @@ pub(super) const SOURCE: Source = Source {
     size,
     training,
     libraries: |_| {},
+    is_one_step: |_| false,
 };
 
 /// Networks by what a record calls their repository.
