@@ -402,6 +402,7 @@ choice! {
         Swift = "ms-swift", "ms-swift";
         Torchtitan = "torchtitan", "torchtitan";
         Megatron = "megatron", "Megatron-core";
+        Verl = "verl", "verl";
     }
 }
 
@@ -453,8 +454,21 @@ choice! {
         LogitsByRow = "logits-by-row", "all logits, their log-softmax row by row";
         /// All logits and their log-softmax: LLaMA-Factory's preference losses.
         LogSoftmax = "log-softmax", "all logits and their log-softmax";
+        /// All logits in 16 bits, which the temperature divides and the gradient overwrites in place: verl, with flash-attn's loss.
+        InPlace = "in-place", "all logits, overwritten by their gradient (verl)";
         /// Liger's chunked losses: gradients are made in forward.
         Liger = "liger", "Liger's chunked loss";
+    }
+}
+
+choice! {
+    /// What is in host memory while completions are sampled.
+    SamplingOffload {
+        #[default]
+        None = "none", "nothing";
+        Optimizer = "optimizer", "optimizer states";
+        Parameters = "parameters", "parameters";
+        Both = "both", "parameters and optimizer states";
     }
 }
 

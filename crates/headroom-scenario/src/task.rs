@@ -1,6 +1,8 @@
 //! The training task: its loss, its reference or teacher model, and what it samples.
 
-use super::{EvaluationOutput, LmHead, Objective, Reference, ReferenceDtype, Sampler};
+use super::{
+    EvaluationOutput, LmHead, Objective, Reference, ReferenceDtype, Sampler, SamplingOffload,
+};
 
 #[derive(Clone, Debug, PartialEq)]
 #[expect(
@@ -33,6 +35,10 @@ pub struct Task {
     pub vllm_share: f64,
     /// vLLM releases its memory during training.
     pub vllm_sleep: bool,
+    /// What leaves the card while completions are sampled.
+    pub sampling_offload: SamplingOffload,
+    /// Rows of a pass that takes log-probabilities before the update; zero for a micro-batch.
+    pub scored_rows: u64,
     /// The head is cast to fp32 (`cast_lm_head_to_fp32`).
     pub fp32_head: bool,
     pub evaluated: EvaluationOutput,
@@ -70,6 +76,8 @@ impl Default for Task {
             sampler: Sampler::default(),
             vllm_share: 0.3,
             vllm_sleep: false,
+            sampling_offload: SamplingOffload::None,
+            scored_rows: 0,
             fp32_head: false,
             evaluated: EvaluationOutput::default(),
             evaluation_batches: 4,

@@ -37,6 +37,8 @@ const VERSIONS: &[&[(&str, &str)]] = &[&[
     ("sampler", "generate"),
     ("vllm_share", "0.3"),
     ("vllm_sleep", "off"),
+    ("sampling_offload", "none"),
+    ("scored_rows", "0"),
     ("fp32_head", "off"),
     ("evaluated", "loss"),
     ("evaluation_batches", "4"),

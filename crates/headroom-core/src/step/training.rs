@@ -14,7 +14,7 @@ use super::{
 use crate::nets::{self, Cx, Model, Net, Output};
 use crate::parallel::schedule::Pipeline;
 use crate::tape::{Category, DType, Folding, Param, Phase, Tape, Tensor};
-use headroom_scenario::{Checkpointing, Compile, CompileMode, Data, Training};
+use headroom_scenario::{Checkpointing, Compile, CompileMode, Data, SamplingOffload, Training};
 
 /// A model with all that trains it.
 pub(crate) struct TrainingLoop<'a> {
@@ -83,12 +83,34 @@ impl TrainingLoop<'_> {
         self.passes_are_equal() && self.tape.repeat_phases(began)
     }
 
+    /// What vLLM adds while it samples: its pool, of which what has left for the host makes up a part.
+    fn sampler_bytes(&self) -> u64 {
+        let offload = self.training.task.sampling_offload;
+        let on_card = |param: &Rc<Param>| param.data.bytes().saturating_mul(param.copies());
+        let parameters = match offload {
+            SamplingOffload::Parameters | SamplingOffload::Both => self
+                .model
+                .state()
+                .iter()
+                .map(on_card)
+                .fold(0, u64::saturating_add),
+            SamplingOffload::None | SamplingOffload::Optimizer => 0,
+        };
+        let states = match offload {
+            SamplingOffload::Optimizer | SamplingOffload::Both => self.optimizer.bytes(),
+            SamplingOffload::None | SamplingOffload::Parameters => 0,
+        };
+        self.plan
+            .vllm
+            .saturating_sub(parameters.saturating_add(states))
+    }
+
     /// One step: the passes of its micro-batches, and the update of the weights.
     pub(crate) fn step(&mut self, step: u32) {
         self.tape.mark(step, Phase::Setup);
         if self.plan.vllm > 0 && self.training.task.vllm_sleep {
             // It wakes to sample, and sleeps while the model is trained.
-            let wake = || drop(vllm(&self.tape, self.plan.vllm));
+            let wake = || drop(vllm(&self.tape, self.sampler_bytes()));
             self.tape.with_phase(Phase::Generation, wake);
         }
         self.net.before_step(&self.cx, self.data);

@@ -200,11 +200,60 @@ fn updates(reader: &mut KeyReader, of_actor: &impl Fn(&str) -> String) {
         );
     }
     reader.copy(&of_actor("ulysses_sequence_parallel_size"), "parallel.cp");
-    reader.imported.notes.push(
-        "the prediction is for the policy's update: rollouts, reference, critic and the passes for log-probabilities are \
-         not modelled"
-            .into(),
+    rollouts(reader);
+}
+
+/// vLLM on the training cards, and the passes over what it sampled (verl/workers/fsdp_workers.py).
+fn rollouts(reader: &mut KeyReader) {
+    const ROLLOUT: &str = "actor_rollout_ref.rollout.";
+    const ACTOR: &str = "actor_rollout_ref.actor.";
+    let of_rollout = |key: &str| format!("{ROLLOUT}{key}");
+    let of_actor = |key: &str| format!("{ACTOR}{key}");
+    if reader.text(&of_actor("strategy")) == Some("megatron") {
+        let note = "the prediction is for the policy's update: rollouts, reference and critic under Megatron-Core are not modelled";
+        return reader.imported.notes.push(note.into());
+    }
+    reader.trainer("verl");
+    match reader.text(&of_rollout("name")) {
+        Some("vllm" | "sglang") | None => {}
+        Some(_) => reader.mark_unused(&of_rollout("name")),
+    }
+    reader.copy(&of_rollout("gpu_memory_utilization"), "task.vllm_share");
+    if reader.switch(&of_rollout("free_cache_engine")) == Some(false) {
+        reader.set("task.vllm_sleep", "off");
+    }
+    for key in [
+        "log_prob_micro_batch_size_per_gpu",
+        "log_prob_micro_batch_size",
+    ] {
+        reader.copy(&of_rollout(key), "task.scored_rows");
+    }
+    let [parameters, optimizer] = ["param_offload", "optimizer_offload"]
+        .map(|key| reader.switch(&of_actor(&format!("fsdp_config.{key}"))) == Some(true));
+    let waits = match (parameters, optimizer) {
+        (false, false) => "none",
+        (true, false) => "parameters",
+        (false, true) => "optimizer",
+        (true, true) => "both",
+    };
+    reader.set("task.sampling_offload", waits);
+    let compared = [of_actor("use_kl_loss"), "algorithm.use_kl_in_reward".into()]
+        .iter()
+        .any(|key| reader.switch(key) == Some(true));
+    let adapters = reader.imported.scenario.training.lora.is_some();
+    reader.set(
+        "task.reference",
+        match (compared, adapters) {
+            (false, _) => "none",
+            (true, true) => "adapters-off",
+            (true, false) => "copy",
+        },
     );
+    // `CPUOffload(offload_params=True)` of every reference, whatever its own switch says.
+    reader.set("task.reference_type", "same");
+    if reader.switch("actor_rollout_ref.model.use_fused_kernels") == Some(true) {
+        reader.set("task.head", "fused");
+    }
 }
 
 const WITHOUT_EFFECT: &[&str] = &[
@@ -226,14 +275,25 @@ const WITHOUT_EFFECT: &[&str] = &[
     "actor_rollout_ref.actor.clip_ratio_high",
     "actor_rollout_ref.actor.clip_ratio_c",
     "actor_rollout_ref.actor.loss_agg_mode",
-    "actor_rollout_ref.actor.fsdp_config.param_offload",
-    "actor_rollout_ref.actor.fsdp_config.optimizer_offload",
     "actor_rollout_ref.actor.fsdp_config.grad_offload",
     "actor_rollout_ref.actor.fsdp_config.fsdp_size",
     "actor_rollout_ref.model.lora_alpha",
     "actor_rollout_ref.model.trust_remote_code",
     "actor_rollout_ref.model.use_remove_padding",
     "actor_rollout_ref.model.use_shm",
+    "actor_rollout_ref.ref",
+    "actor_rollout_ref.rollout.tensor_model_parallel_size",
+    "actor_rollout_ref.rollout.data_parallel_size",
+    "actor_rollout_ref.rollout.max_num_batched_tokens",
+    "actor_rollout_ref.rollout.max_num_seqs",
+    "actor_rollout_ref.rollout.enforce_eager",
+    "actor_rollout_ref.rollout.load_format",
+    "actor_rollout_ref.rollout.layered_summon",
+    "actor_rollout_ref.rollout.temperature",
+    "actor_rollout_ref.rollout.top_p",
+    "actor_rollout_ref.rollout.mode",
+    "actor_rollout_ref.rollout.n",
+    "actor_rollout_ref.rollout.val_kwargs",
     "model.lora_alpha",
     "model.trust_remote_code",
 ];

@@ -138,6 +138,7 @@ impl Writer {
             ("torchtitan", "torchtitan"),
             ("lightning", "lightning"),
             ("megatron", "megatron"),
+            ("verl", "verl"),
             ("alignment-handbook", "trl"),
             ("open-instruct", "transformers"),
         ];

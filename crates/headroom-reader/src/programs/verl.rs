@@ -21,21 +21,16 @@ const ACTOR: &str = "actor_rollout_ref.actor";
 
 fn read(source: &Source) -> Option<Facts> {
     match &source.form {
-        Form::Document(keys) => {
-            (keys.has("actor_rollout_ref.actor") && keys.has("trainer")).then(|| reinforced(keys))
-        }
+        Form::Document(keys) => (keys.has("actor_rollout_ref.actor") && keys.has("trainer"))
+            .then(|| reinforced(keys, false)),
         Form::Command { launch, flags } => {
             let program = launch.program.text.as_str();
             if flags.has("actor_rollout_ref") {
-                let mut keys = flags.clone();
                 let megatron = flags
                     .text("config_name")
                     .value()
                     .is_some_and(|name| name.contains("megatron"));
-                if megatron && !keys.has(&format!("{ACTOR}.strategy")) {
-                    keys.set(&format!("{ACTOR}.strategy"), "megatron".into());
-                }
-                return Some(reinforced(&keys));
+                return Some(reinforced(flags, megatron));
             }
             let tuned = program.contains("verl") && program.contains("sft_trainer");
             tuned.then(|| supervised(flags, launch))
@@ -44,7 +39,8 @@ fn read(source: &Source) -> Option<Facts> {
     }
 }
 
-fn reinforced(keys: &Keys) -> Facts {
+/// `by_megatron`: whether its configuration is Megatron's, of which the strategy is a default.
+fn reinforced(keys: &Keys, by_megatron: bool) -> Facts {
     let mut facts = Facts::of("verl");
     facts.model = keys.text("actor_rollout_ref.model.path").or_default(
         "~/models/deepseek-llm-7b-chat".into(),
@@ -87,7 +83,7 @@ fn reinforced(keys: &Keys) -> Facts {
         (each, Some(nodes)) => each.map(|each| each.saturating_mul(nodes)),
         (_, None) => Fact::Unknown("trainer.nnodes is not known".into()),
     };
-    spread(keys, &mut facts);
+    spread(keys, by_megatron, &mut facts);
     let gpus = facts.gpus.value().copied();
     facts.micro_batch = micro(keys, &facts.sequence, gpus);
     accumulation(keys, &mut facts);
@@ -118,10 +114,11 @@ fn reinforced(keys: &Keys) -> Facts {
     facts
 }
 
-fn spread(keys: &Keys, facts: &mut Facts) {
+fn spread(keys: &Keys, by_megatron: bool, facts: &mut Facts) {
+    let default = if by_megatron { "megatron" } else { "fsdp" };
     let kind = keys
         .text(&format!("{ACTOR}.strategy"))
-        .or_default("fsdp".into(), "verl's strategy");
+        .or_default(default.into(), "verl's strategy");
     let kind = kind.value().cloned().unwrap_or_default();
     let size = |path: String| keys.whole(&path).value().copied().unwrap_or(1).max(1);
     let gpus = facts.gpus.value().copied();
@@ -172,8 +169,9 @@ fn spread(keys: &Keys, facts: &mut Facts) {
     };
     let offloaded = |what: &str| on(&format!("{section}.{what}"));
     facts.offload = Fact::default_of(Offload::None, "verl");
+    // Under FSDP what waits on the host between updates is a setting (`task.sampling_offload`).
     for what in ["param_offload", "optimizer_offload", "grad_offload"] {
-        if offloaded(what) {
+        if kind == "megatron" && offloaded(what) {
             let effect = "in host memory between updates, on the GPU while they run";
             facts
                 .not_modelled

@@ -96,6 +96,13 @@ fn trained(case: &Case, problems: &mut Problems) {
         task.objective,
         Objective::Dpo | Objective::Kto | Objective::Orpo | Objective::SimPo
     );
+    let sampled = matches!(task.objective, Objective::Grpo | Objective::Rloo);
+    if task.head == LmHead::InPlace && !sampled {
+        problems.refuse(
+            "task.head",
+            "fused or logits: verl's head is of GRPO and RLOO",
+        );
+    }
     if task.head == LmHead::LogSoftmax && !compared {
         problems.refuse(
             "task.head",

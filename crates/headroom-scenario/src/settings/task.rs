@@ -1,7 +1,10 @@
 //! What a run trains its model to do.
 
 use crate::setting::{Setting, ValueType};
-use crate::{EvaluationOutput, LmHead, Objective, Reference, ReferenceDtype, Sampler, Scenario};
+use crate::{
+    EvaluationOutput, LmHead, Objective, Reference, ReferenceDtype, Sampler, SamplingOffload,
+    Scenario,
+};
 
 /// Whether a field of the task has an effect given the others.
 pub(super) fn applies(field: &str, scenario: &Scenario) -> bool {
@@ -30,6 +33,8 @@ pub(super) fn applies(field: &str, scenario: &Scenario) -> bool {
         }
         "generations" | "iterations" => matches!(objective, Objective::Grpo | Objective::Rloo),
         "vllm_share" | "vllm_sleep" => by_vllm,
+        "sampling_offload" => by_vllm && task.vllm_sleep,
+        "scored_rows" => matches!(objective, Objective::Grpo | Objective::Rloo),
         "fp32_head" => matches!(objective, Objective::Grpo | Objective::Rloo),
         "evaluated" | "evaluation_batches" => objective == Objective::Evaluation,
         "reference_first" | "keeps_logits" => {
@@ -227,6 +232,31 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: "vLLM releases its weights and cache while the model is trained (vllm_enable_sleep_mode).",
         memory: "Its share is free again during training.",
         access: switch!(training.task.vllm_sleep),
+        parent: None,
+    },
+    Setting {
+        path: "task.sampling_offload",
+        key: "sampling_offload",
+        label: "Offloaded while sampling",
+        unit: "",
+        value_type: ValueType::Choice(SamplingOffload::CHOICES),
+        help: "What moves to host memory while completions are sampled, and back for the update (verl: param_offload, optimizer_offload).",
+        memory: "Makes room for vLLM's weights and cache; the update's own peak is the same.",
+        access: choice!(SamplingOffload, training.task.sampling_offload),
+        parent: None,
+    },
+    Setting {
+        path: "task.scored_rows",
+        key: "scored_rows",
+        label: "Rows of a log-probability pass",
+        unit: "rows",
+        value_type: ValueType::Whole {
+            low: 0,
+            high: 1_000_000,
+        },
+        help: "Rows whose log-probabilities are computed at once before the update (log_prob_micro_batch_size_per_gpu); 0 for those of a micro-batch.",
+        memory: "Nothing is saved for backward, but the logits of all these rows exist at once.",
+        access: whole!(training.task.scored_rows),
         parent: None,
     },
     Setting {

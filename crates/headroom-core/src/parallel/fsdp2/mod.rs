@@ -14,7 +14,7 @@ use crate::tape::fold::Fold;
 use crate::tape::{Category, DType, Param, Relay, Scope, Stream, Tape, Tensor};
 use group::{ParamGroup, Unit};
 use headroom_base::order;
-use headroom_scenario::{Offload, PolicyType, Schedule, Training, Wrap};
+use headroom_scenario::{Offload, PolicyType, Schedule, Trainer, Training, Wrap};
 use hooks::BackwardHooks;
 use param::ShardedParam;
 
@@ -104,8 +104,13 @@ impl FullyShard {
     pub(crate) fn new(tape: &Tape, world: World, training: &Training) -> Self {
         // `prepare_fsdp` of TRL calls `fully_shard` on a reference once, as a whole (trl/models/utils.py).
         let mut whole = world;
-        whole.parallel.wrap = Wrap::Root;
-        whole.parallel.reshard_root = true;
+        if world.trainer == Trainer::Verl {
+            // `_build_model_optimizer` of verl/workers/fsdp_workers.py: as the actor, with its shards in host memory.
+            whole.parallel.offload = Offload::Parameters;
+        } else {
+            whole.parallel.wrap = Wrap::Root;
+            whole.parallel.reshard_root = true;
+        }
         let reference = Self {
             state: State::new(tape, whole, false, REFERENCE_ALL_GATHER),
             reference: None,

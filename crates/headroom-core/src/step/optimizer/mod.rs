@@ -39,6 +39,7 @@ struct States {
     /// Kept once for all parameters: alive as long as these are.
     _shared: Vec<Tensor>,
     each: Vec<Vec<Tensor>>,
+    bytes: u64,
 }
 
 impl OptimizerState {
@@ -56,6 +57,11 @@ impl OptimizerState {
             ParamFilter::All => true,
             ParamFilter::Matrices => param.data.shape().len() == 2,
         }
+    }
+
+    /// Bytes of all states that it has made.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.states.as_ref().map_or(0, |states| states.bytes)
     }
 
     /// `optimizer.step()` over the parameters that have a gradient.
@@ -93,18 +99,27 @@ impl States {
         Self {
             _shared: Vec::new(),
             each: Vec::new(),
+            bytes: 0,
         }
     }
 
     fn made(rule: &Rule, tape: &Tape, params: &[Rc<Param>]) -> Self {
         let shared = (rule.shared)(tape);
         let mut each = Vec::with_capacity(params.len());
+        let mut bytes = 0_u64;
         tape.each(params, |param| {
-            each.push(as_states((rule.states)(tape, param)));
+            let states = as_states((rule.states)(tape, param));
+            let own = states
+                .iter()
+                .map(Tensor::bytes)
+                .fold(0, u64::saturating_add);
+            bytes = bytes.saturating_add(own.saturating_mul(param.copies()));
+            each.push(states);
         });
         Self {
             _shared: shared,
             each,
+            bytes,
         }
     }
 }

@@ -83,7 +83,11 @@ impl Net for Grpo<'_> {
             let gather = || wrapper.gather_for_export(merges);
             cx.tape.with_phase(Phase::Generation, gather);
         }
-        let ids = |cx: &Cx| rows::tokens(cx, [data.micro_batch, self.policy.sampled_length()]);
+        let scored = match self.policy.task.scored_rows {
+            0 => data.micro_batch,
+            rows => rows.min(data.micro_batch.saturating_mul(self.batches)),
+        };
+        let ids = |cx: &Cx| rows::tokens(cx, [scored, self.policy.sampled_length()]);
         let slices = |cx: &Cx| {
             let kept: Vec<Tensor> = (0..self.batches.min(2))
                 .filter_map(|_| Some(self.log_probs(cx, ids(cx).first()?)))

@@ -175,16 +175,17 @@ impl Policy<'_> {
                 log_probs: fused(cx, self.model, rows, labelled),
                 logits: None,
             },
-            LmHead::Logits | LmHead::LogitsByRow | LmHead::LogSoftmax => cx.autocast(|| {
-                let logits = self.returned(cx, logits(cx, self.model, rows));
-                let next = logits.narrow(1, logits.size(1).saturating_sub(1));
-                drop(logits);
-                let index = rows.ids.narrow(1, next.size(1));
-                Scored {
-                    log_probs: selective_log_softmax(&next, &index),
-                    logits: Some(next),
-                }
-            }),
+            LmHead::InPlace | LmHead::Logits | LmHead::LogitsByRow | LmHead::LogSoftmax => cx
+                .autocast(|| {
+                    let logits = self.returned(cx, logits(cx, self.model, rows));
+                    let next = logits.narrow(1, logits.size(1).saturating_sub(1));
+                    drop(logits);
+                    let index = rows.ids.narrow(1, next.size(1));
+                    Scored {
+                        log_probs: selective_log_softmax(&next, &index),
+                        logits: Some(next),
+                    }
+                }),
         }
     }
 
@@ -215,6 +216,12 @@ impl Policy<'_> {
                 let labelled = rows.ids.size(0).saturating_mul(completion).max(1);
                 let all = fused(cx, self.model, rows, labelled);
                 all.narrow(1, completion.min(tokens.saturating_sub(1)))
+            }
+            LmHead::InPlace => {
+                // `_forward_micro_batch` of verl/workers/actor/dp_actor.py: the logits of all tokens, since no padding is among them.
+                let all = logits(cx, self.model, rows).pipe(|logits| logits.div_scalar_());
+                let log_probs = all.log_probs_in_place(rows.ids);
+                log_probs.narrow(1, completion.min(tokens))
             }
             LmHead::Logits | LmHead::LogitsByRow | LmHead::LogSoftmax => cx.autocast(|| {
                 // `logits_to_keep` counts the token before the completion; the temperature makes a second copy.

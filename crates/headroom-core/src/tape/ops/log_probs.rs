@@ -25,6 +25,29 @@ impl Tensor {
         })
     }
 
+    /// `-CrossEntropyLoss.apply(self, labels)` of flash-attn (flash_attn/ops/triton/cross_entropy.py) with `inplace_backward`: saves
+    /// the logits, over which backward writes their gradient.
+    pub fn log_probs_in_place(&self, labels: &Tensor) -> Tensor {
+        let tape = self.tape();
+        let rows = self.shape().removed(self.shape().len().saturating_sub(1));
+        let [losses, lse, z_losses] =
+            ["losses", "lse", "z_losses"].map(|name| tape.empty(name, rows, DType::F32));
+        tape.kernel("cross_entropy", self.dtype(), 0.0, self.bytes() as f64);
+        drop(z_losses);
+        let loss = losses.from_op(&[self], |_| {
+            let kept = [self.save(), lse.save(), labels.save()];
+            borrowing(move |_| {
+                let [logits, ..] = kept.each_ref().map(Saved::unpack);
+                let moved = 2.0 * logits.bytes() as f64;
+                logits
+                    .tape()
+                    .kernel("cross_entropy_backward", logits.dtype(), 0.0, moved);
+                grads([Some(logits.detach())])
+            })
+        });
+        loss.neg()
+    }
+
     /// `torch.logsumexp(self, -1)`; autocast runs it in fp32.
     pub fn logsumexp(&self) -> Tensor {
         self.logsumexp_over(self.shape().len().saturating_sub(1))
