@@ -80,20 +80,11 @@ pub fn Timeline() -> impl IntoView {
         let pointed = pointed.get().filter(|at| *at < estimate.timeline.len());
         Some(pointed.unwrap_or(peak))
     });
-    let with_vllm = memo(move || {
-        session
-            .settled
-            .with(|answer| text::holds_vllm(&answer.scenario))
-    });
     let readout = memo(move || {
         let at = at.get()?;
         let units = session.units.get();
         let shown = self::readout(&estimate.get()?.timeline, at, units)?;
-        let parts = course.with(|course| {
-            course
-                .get(at)
-                .map(|parts| largest(parts, units, with_vllm.get()))
-        });
+        let parts = course.with(|course| course.get(at).map(|parts| largest(parts, units)));
         Some(format!("{shown}{}", parts.unwrap_or_default()))
     });
     let point = move |across: Option<f64>| {
@@ -150,7 +141,7 @@ pub fn Timeline() -> impl IntoView {
             </header>
             <figure class="chart" data-testid="timeline">
                 <Scrubber label="Event of the step" svg=drawing size value max cursor ends point scrub readout/>
-                <Key course with_vllm/>
+                <Key course/>
                 <PhasePeaks estimate course/>
             </figure>
             <Alive at/>
@@ -171,7 +162,7 @@ type Parts = Vec<estimate::Part<Category>>;
 
 /// The legend of the drawing's colours.
 #[component]
-fn Key(course: Memo<Vec<Parts>>, with_vllm: Memo<bool>) -> impl IntoView {
+fn Key(course: Memo<Vec<Parts>>) -> impl IntoView {
     let shown = memo(move || {
         let is_in = |category: &Category| {
             course.with(|course| course.iter().flatten().any(|part| part.what == *category))
@@ -179,11 +170,11 @@ fn Key(course: Memo<Vec<Parts>>, with_vllm: Memo<bool>) -> impl IntoView {
         CATEGORIES.into_iter().filter(is_in).collect::<Vec<_>>()
     });
     let item = move |category: Category| {
-        let (id, _, _) = text::category(category);
+        let (id, label, _) = text::category(category);
         view! {
             <li>
                 <Swatch part=id/>
-                {move || text::label_of(category, with_vllm.get())}
+                {label}
             </li>
         }
     };
@@ -195,11 +186,11 @@ fn Key(course: Memo<Vec<Parts>>, with_vllm: Memo<bool>) -> impl IntoView {
 }
 
 /// The three largest parts of an instant, as text.
-fn largest(parts: &Parts, units: UnitStyle, with_vllm: bool) -> String {
+fn largest(parts: &Parts, units: UnitStyle) -> String {
     let parts = sorted(parts.iter(), |one, other| other.bytes.cmp(&one.bytes));
     let shown = parts.iter().take(3).map(|part| {
-        let label = match text::label_of(part.what, with_vllm) {
-            text::VLLM => text::VLLM.into(),
+        let label = match text::category(part.what).1 {
+            name @ "vLLM" => name.into(),
             label => label.to_ascii_lowercase(),
         };
         format!("{label} {}", part.bytes.show(units))

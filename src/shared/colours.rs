@@ -3,12 +3,13 @@
 use headroom_core::estimate::Category;
 
 /// All categories in drawing order: persistent, saved for backward, temporary, overhead.
-pub const CATEGORIES: [Category; 12] = [
+pub const CATEGORIES: [Category; 13] = [
     Category::Parameters,
     Category::OptimizerStates,
     Category::Gradients,
     Category::Ema,
     Category::Buffers,
+    Category::Sampler,
     Category::Inputs,
     Category::Activations,
     Category::AutocastCopies,
@@ -19,12 +20,13 @@ pub const CATEGORIES: [Category; 12] = [
 ];
 
 /// The light theme's colours of the parts, for files, which have no style sheets.
-pub const COLOURS: [(&str, &str); 14] = [
+pub const COLOURS: [(&str, &str); 15] = [
     ("parameters", "#1f56a3"),
     ("gradients", "#338ab8"),
     ("optimizer-states", "#3c3b8e"),
     ("ema", "#62a9b3"),
     ("buffers", "#9dacbb"),
+    ("sampler", "#7d62b0"),
     ("inputs", "#4a8a57"),
     ("activations", "#d0923a"),
     ("autocast-copies", "#d9c680"),

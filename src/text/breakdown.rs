@@ -1,23 +1,6 @@
 //! Texts of the breakdown.
 
-use headroom_core::estimate::{Category, Phase};
-use headroom_scenario::{Sampler, Scenario};
-
-pub const VLLM: &str = "vLLM and buffers";
-pub const VLLM_WHY: &str = "vLLM's weights and key-value cache on this GPU, and tensors of the model that are not trained.";
-/// Whether vLLM's weights and cache are among the buffers: they are there from step to step, as those are.
-pub fn holds_vllm(scenario: &Scenario) -> bool {
-    let task = &scenario.training.task;
-    task.objective.samples() && task.sampler == Sampler::Vllm
-}
-
-/// A category's label in this run.
-pub const fn label_of(category: Category, with_vllm: bool) -> &'static str {
-    match category {
-        Category::Buffers if with_vllm => VLLM,
-        _ => super::category(category).1,
-    }
-}
+use headroom_core::estimate::Phase;
 
 pub const BAR: &str = "GPU memory";
 pub const BREAKDOWN: &str = "Where the memory goes";

@@ -49,6 +49,11 @@ pub const fn category(category: Category) -> (&'static str, &'static str, &'stat
             "Buffers",
             "Tensors of the model that are not trained, such as masks, position tables and running statistics.",
         ),
+        Category::Sampler => (
+            "sampler",
+            "vLLM",
+            "The weights and the key-value cache of vLLM, which samples completions on this GPU.",
+        ),
         Category::Inputs => ("inputs", "Inputs", "The batch itself, on the GPU."),
         Category::Activations => (
             "activations",

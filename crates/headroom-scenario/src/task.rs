@@ -33,6 +33,8 @@ pub struct Task {
     pub sampler: Sampler,
     /// The share of the card's memory that vLLM takes.
     pub vllm_share: f64,
+    /// GPUs that one vLLM is spread over.
+    pub vllm_tp: u64,
     /// vLLM releases its memory during training.
     pub vllm_sleep: bool,
     /// What leaves the card while completions are sampled.
@@ -75,6 +77,7 @@ impl Default for Task {
             iterations: 1,
             sampler: Sampler::default(),
             vllm_share: 0.3,
+            vllm_tp: 1,
             vllm_sleep: false,
             sampling_offload: SamplingOffload::None,
             scored_rows: 0,

@@ -36,6 +36,7 @@ const VERSIONS: &[&[(&str, &str)]] = &[&[
     ("iterations", "1"),
     ("sampler", "generate"),
     ("vllm_share", "0.3"),
+    ("vllm_tp", "1"),
     ("vllm_sleep", "off"),
     ("sampling_offload", "none"),
     ("scored_rows", "0"),

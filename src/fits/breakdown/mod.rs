@@ -201,9 +201,6 @@ fn PartRow(
 ) -> impl IntoView {
     let session = Session::current();
     let (id, label, why) = piece.describe();
-    let with_vllm = memo(move || id == "buffers" && session.scenario.with(text::holds_vllm));
-    let label = move || if with_vllm.get() { text::VLLM } else { label };
-    let why = move || if with_vllm.get() { text::VLLM_WHY } else { why };
     let read = move |read: fn(&Line) -> &String| {
         shown.with(|lines| {
             let line = lines.iter().find(|line| line.piece == piece);

@@ -111,6 +111,7 @@ const fn name(category: Category) -> &'static str {
         Category::Gradients => "gradients",
         Category::OptimizerStates => "optimizer states",
         Category::Buffers => "buffers",
+        Category::Sampler => "vLLM",
         Category::Inputs => "batches",
         Category::Activations => "activations",
         Category::AutocastCopies => "autocast's copies of weights",

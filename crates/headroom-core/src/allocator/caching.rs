@@ -10,6 +10,10 @@ use headroom_base::units::Bytes;
 /// A CUDA stream, numbered from the default one.
 pub type Stream = u16;
 
+/// What is no stream: memory that another allocator takes from the driver, after the cache was emptied for it, and gives back as soon
+/// as it is freed. Beyond the numbers of streams that a run has.
+pub const OUTSIDE: Stream = 120;
+
 /// No block, or no segment.
 pub(super) const NONE: u32 = u32::MAX;
 
@@ -219,6 +223,10 @@ impl Allocator {
         if !self.pending.is_empty() {
             self.release_pending();
         }
+        if stream == OUTSIDE {
+            // Trainers call `torch.cuda.empty_cache()` before they wake what samples.
+            self.empty_cache();
+        }
         let size = self.settings.round(requested);
         let pool = self.pool_for(size, stream);
         let block = match self.take_cached(pool, size) {
@@ -243,7 +251,11 @@ impl Allocator {
     #[inline]
     pub fn free(&mut self, handle: u32) {
         if let Some(block) = self.take_handle(handle) {
+            let pool = self.blocks[block as usize].pool;
             self.release_block(block);
+            if pool / 2 == OUTSIDE {
+                self.release_pool(pool.into());
+            }
         }
     }
 

@@ -30,7 +30,7 @@ mod sizes;
 mod tests;
 
 pub(crate) use caching::DriverCall;
-pub use caching::{Allocator, Stream};
+pub use caching::{Allocator, OUTSIDE, Stream};
 pub use card::{Card, Oom};
 pub use cards::{smallest_card, smallest_card_between};
 pub use counters::{Counters, Stat};

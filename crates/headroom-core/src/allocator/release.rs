@@ -22,7 +22,7 @@ impl Allocator {
         }
     }
 
-    fn release_pool(&mut self, pool: usize) {
+    pub(super) fn release_pool(&mut self, pool: usize) {
         let free: Vec<u32> = self.pools[pool]
             .free
             .iter()

@@ -8,7 +8,7 @@ use super::{Unsupported, device, implementations, resume, software, vllm};
 use crate::nets::graph::Graph;
 use crate::nets::{self, ModelError, Net, Sizes};
 use crate::parallel::World;
-use crate::step::{self, Detail, FEWEST_PASSES, Run, RunPlan};
+use crate::step::{self, Detail, FEWEST_PASSES, Run, RunPlan, VllmShare};
 use crate::tape::Machine;
 use headroom_catalog::ModelEntry;
 use headroom_scenario::{Case, Checkpointing, Objective, Parallelism, Problem, Scenario};
@@ -22,8 +22,8 @@ pub(super) struct Engine<'a> {
     net: Box<dyn Net>,
     machine: Machine,
     world: World,
-    /// Bytes of vLLM on the same GPU.
-    vllm: u64,
+    /// vLLM on the same GPU.
+    vllm: VllmShare,
 }
 
 impl<'a> Engine<'a> {
@@ -34,7 +34,7 @@ impl<'a> Engine<'a> {
             net: network(case)?,
             machine: machine(case),
             world: World::of_case(case),
-            vllm: vllm::reserved_bytes(case),
+            vllm: vllm::share(case),
         })
     }
 

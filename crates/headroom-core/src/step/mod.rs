@@ -30,6 +30,7 @@ mod laws;
 use crate::nets::Net;
 use crate::tape::Machine;
 use headroom_scenario::{Data, Training};
+pub(crate) use plan::VllmShare;
 pub(crate) use plan::{Detail, FEWEST_PASSES, MOST_PASSES};
 pub use plan::{Evaluated, ModelMode, RunPlan};
 pub use result::Run;

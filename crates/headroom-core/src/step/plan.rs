@@ -30,7 +30,7 @@ pub struct RunPlan {
     /// Which equal layers are run once for all.
     pub folding: Folding,
     /// Bytes that vLLM holds on the same card, with its weights and its cache; 0 where it does not run there.
-    pub vllm: u64,
+    pub vllm: VllmShare,
     /// The run goes through a `TorchDispatchMode`, as recorders use it: every result has a wrapper in Python, which keeps the
     /// engine from summing gradients in place.
     pub dispatched: bool,
@@ -76,6 +76,35 @@ pub enum Evaluated {
     Graphs,
 }
 
+/// What vLLM holds on the training card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VllmShare {
+    pub weights: u64,
+    /// Keys and values, and what its passes need.
+    pub cache: u64,
+}
+
+impl VllmShare {
+    pub const NONE: Self = Self {
+        weights: 0,
+        cache: 0,
+    };
+
+    pub(crate) const fn is_none(self) -> bool {
+        self.weights == 0 && self.cache == 0
+    }
+
+    /// The pool where something of so many bytes has made room for it.
+    pub(crate) const fn less(self, bytes: u64) -> Self {
+        Self {
+            cache: self.cache.saturating_sub(bytes),
+            weights: self
+                .weights
+                .saturating_sub(bytes.saturating_sub(self.cache)),
+        }
+    }
+}
+
 /// What is recorded of a run; each of these includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
@@ -95,7 +124,7 @@ impl RunPlan {
             passes: MOST_PASSES,
             warm: false,
             folding: Folding::FromSecond,
-            vllm: 0,
+            vllm: VllmShare::NONE,
             dispatched: false,
             world: World::ALONE,
             evaluation: 0,

@@ -81,7 +81,7 @@ impl<'a> TrainingLoop<'a> {
         // Each pass is a forward and a backward, in the first step and in the second.
         let passes = training.accumulation.clamp(1, FEWEST_PASSES);
         tape.check_passes(passes.saturating_mul(2 * u64::from(plan.steps.min(2))));
-        let vllm = (plan.vllm > 0 && !training.task.vllm_sleep)
+        let vllm = (!plan.vllm.is_none() && !training.task.vllm_sleep)
             .then(|| tape.setting_up(|| vllm(&tape, plan.vllm)));
         let trains = cx.env.wrapper.properties().has_trainable_params;
         let mut wrappers = if trains {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::optimizer::{self, OptimizerState};
 use super::pipeline::{self, Passes};
-use super::plan::{FEWEST_PASSES, MOST_PASSES};
+use super::plan::{FEWEST_PASSES, MOST_PASSES, VllmShare};
 use super::scaler::GradScaler;
 use super::wrapper::{Pass, Wrapper};
 use super::{
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::nets::{self, Cx, Model, Net, Output};
 use crate::parallel::schedule::Pipeline;
-use crate::tape::{Category, DType, Folding, Param, Phase, Tape, Tensor};
+use crate::tape::{Category, DType, Folding, Param, Phase, Stream, Tape, Tensor};
 use headroom_scenario::{Checkpointing, Compile, CompileMode, Data, SamplingOffload, Training};
 
 /// A model with all that trains it.
@@ -36,7 +36,7 @@ pub(crate) struct TrainingLoop<'a> {
     pub(super) scaler: Option<GradScaler>,
     pub(super) variables: Variables,
     /// What vLLM holds from step to step.
-    pub(super) _vllm: Option<Tensor>,
+    pub(super) _vllm: Option<[Tensor; 2]>,
 }
 
 /// Tensors that the script's local variables keep alive into the next iteration: each is freed when its name is
@@ -84,9 +84,9 @@ impl TrainingLoop<'_> {
     }
 
     /// What vLLM adds while it samples: its pool, of which what has left for the host makes up a part.
-    fn sampler_bytes(&self) -> u64 {
+    fn sampler(&self) -> VllmShare {
         let offload = self.training.task.sampling_offload;
-        let on_card = |param: &Rc<Param>| param.data.bytes().saturating_mul(param.copies());
+        let on_card = |param: &Rc<Param>| param.data.storage_bytes().saturating_mul(param.copies());
         let parameters = match offload {
             SamplingOffload::Parameters | SamplingOffload::Both => self
                 .model
@@ -100,17 +100,15 @@ impl TrainingLoop<'_> {
             SamplingOffload::Optimizer | SamplingOffload::Both => self.optimizer.bytes(),
             SamplingOffload::None | SamplingOffload::Parameters => 0,
         };
-        self.plan
-            .vllm
-            .saturating_sub(parameters.saturating_add(states))
+        self.plan.vllm.less(parameters.saturating_add(states))
     }
 
     /// One step: the passes of its micro-batches, and the update of the weights.
     pub(crate) fn step(&mut self, step: u32) {
         self.tape.mark(step, Phase::Setup);
-        if self.plan.vllm > 0 && self.training.task.vllm_sleep {
+        if !self.plan.vllm.is_none() && self.training.task.vllm_sleep {
             // It wakes to sample, and sleeps while the model is trained.
-            let wake = || drop(vllm(&self.tape, self.sampler_bytes()));
+            let wake = || drop(vllm(&self.tape, self.sampler()));
             self.tape.with_phase(Phase::Generation, wake);
         }
         self.net.before_step(&self.cx, self.data);
@@ -392,10 +390,12 @@ impl TrainingLoop<'_> {
 }
 
 /// The memory that vLLM takes for its weights and its cache.
-pub(super) fn vllm(tape: &Tape, bytes: u64) -> Tensor {
-    let memory = tape.empty("vllm", [bytes], DType::U8);
-    memory.set_category(Category::Buffers);
-    memory
+pub(super) fn vllm(tape: &Tape, share: VllmShare) -> [Tensor; 2] {
+    [("vllm weights", share.weights), ("vllm cache", share.cache)].map(|(name, bytes)| {
+        let memory = tape.on(Stream::OUTSIDE, || tape.empty(name, [bytes], DType::U8));
+        memory.set_category(Category::Sampler);
+        memory
+    })
 }
 
 #[cfg(test)]

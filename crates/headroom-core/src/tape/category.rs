@@ -14,6 +14,8 @@ pub enum Category {
     OptimizerStates,
     /// Buffers of the model's modules.
     Buffers,
+    /// What samples completions beside training: vLLM's weights and its cache.
+    Sampler,
     /// The batch itself.
     Inputs,
     /// Saved by autograd for backward.

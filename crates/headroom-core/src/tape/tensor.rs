@@ -247,6 +247,14 @@ impl Tensor {
     pub(crate) fn storage_id(&self) -> Option<u32> {
         self.inner().storage
     }
+    /// The size of its storage: none where its memory is not on the card.
+    pub(crate) fn storage_bytes(&self) -> u64 {
+        let storage = self.storage_id().and_then(|storage| {
+            let trace = self.core().trace.borrow();
+            trace.storages.get(storage as usize).map(|it| it.bytes)
+        });
+        storage.unwrap_or(0)
+    }
     /// Whether nothing else holds this storage, so that a sum may be written into it. A view is never the sole owner:
     /// it holds its base (`can_accumulate_inplace` in input_buffer.cpp).
     pub(in crate::tape) fn is_sole_owner(&self) -> bool {

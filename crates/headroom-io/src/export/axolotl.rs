@@ -311,7 +311,9 @@ fn sampled(scenario: &Scenario) -> Document {
     match task.sampler {
         Sampler::Generate | Sampler::Static => document(trl),
         Sampler::Vllm => {
-            let vllm = Document::new().with("gpu_memory_utilization", task.vllm_share);
+            let vllm = Document::new()
+                .with("gpu_memory_utilization", task.vllm_share)
+                .with("tensor_parallel_size", task.vllm_tp);
             let trl = trl
                 .with("use_vllm", true)
                 .with("vllm_mode", "colocate")

@@ -196,6 +196,7 @@ fn sampled(scenario: &Scenario) -> Document {
             .with("use_vllm", true)
             .with("vllm_mode", "colocate")
             .with("vllm_gpu_memory_utilization", task.vllm_share)
+            .with("vllm_tensor_parallel_size", task.vllm_tp)
             .with("sleep_level", u64::from(task.vllm_sleep)),
         Sampler::VllmElsewhere => document
             .with("use_vllm", true)

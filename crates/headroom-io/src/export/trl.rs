@@ -331,6 +331,7 @@ fn sampler(scenario: &Scenario) -> Document {
             .with("use_vllm", true)
             .with("vllm_mode", "colocate")
             .with("vllm_gpu_memory_utilization", task.vllm_share)
+            .with("vllm_tensor_parallel_size", task.vllm_tp)
             .with("vllm_enable_sleep_mode", task.vllm_sleep),
         Sampler::VllmElsewhere => document.with("use_vllm", true).with("vllm_mode", "server"),
     }

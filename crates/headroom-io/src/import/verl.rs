@@ -219,6 +219,7 @@ fn rollouts(reader: &mut KeyReader) {
         Some(_) => reader.mark_unused(&of_rollout("name")),
     }
     reader.copy(&of_rollout("gpu_memory_utilization"), "task.vllm_share");
+    reader.copy(&of_rollout("tensor_model_parallel_size"), "task.vllm_tp");
     if reader.switch(&of_rollout("free_cache_engine")) == Some(false) {
         reader.set("task.vllm_sleep", "off");
     }
@@ -282,7 +283,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "actor_rollout_ref.model.use_remove_padding",
     "actor_rollout_ref.model.use_shm",
     "actor_rollout_ref.ref",
-    "actor_rollout_ref.rollout.tensor_model_parallel_size",
     "actor_rollout_ref.rollout.data_parallel_size",
     "actor_rollout_ref.rollout.max_num_batched_tokens",
     "actor_rollout_ref.rollout.max_num_seqs",

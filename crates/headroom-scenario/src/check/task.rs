@@ -262,7 +262,9 @@ fn sampled(case: &Case, problems: &mut Problems) {
             "generate or generate-static: this task samples with the model itself",
         );
     }
-    let sleeps = task.sampler == Sampler::Vllm && task.vllm_sleep;
+    // verl turns them off while vLLM takes its memory.
+    let sleeps =
+        task.sampler == Sampler::Vllm && task.vllm_sleep && scenario.stack.trainer != Trainer::Verl;
     if groups && sleeps && scenario.runtime.expandable_segments {
         problems.warn(
             "runtime.expandable_segments",

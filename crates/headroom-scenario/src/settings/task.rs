@@ -32,7 +32,7 @@ pub(super) fn applies(field: &str, scenario: &Scenario) -> bool {
             )
         }
         "generations" | "iterations" => matches!(objective, Objective::Grpo | Objective::Rloo),
-        "vllm_share" | "vllm_sleep" => by_vllm,
+        "vllm_share" | "vllm_tp" | "vllm_sleep" => by_vllm,
         "sampling_offload" => by_vllm && task.vllm_sleep,
         "scored_rows" => matches!(objective, Objective::Grpo | Objective::Rloo),
         "fp32_head" => matches!(objective, Objective::Grpo | Objective::Rloo),
@@ -221,6 +221,17 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: "The share of the GPU's memory that vLLM takes (vllm_gpu_memory_utilization).",
         memory: "It holds a copy of the weights and fills the rest with cache.",
         access: number!(training.task.vllm_share),
+        parent: None,
+    },
+    Setting {
+        path: "task.vllm_tp",
+        key: "vllm_tp",
+        label: "GPUs of one vLLM",
+        unit: "GPUs",
+        value_type: ValueType::Whole { low: 1, high: 1024 },
+        help: "Number of GPUs that one vLLM divides the weights over (vllm_tensor_parallel_size, rollout.tensor_model_parallel_size).",
+        memory: "None in all: the smaller its part of the weights, the more of its share is cache.",
+        access: whole!(training.task.vllm_tp),
         parent: None,
     },
     Setting {

@@ -151,6 +151,7 @@ fn sampling(reader: &mut KeyReader) {
             ("num_iterations", "task.iterations"),
             ("steps_per_generation", "task.generation_batches"),
             ("vllm_gpu_memory_utilization", "task.vllm_share"),
+            ("vllm_tensor_parallel_size", "task.vllm_tp"),
             ("cast_lm_head_to_fp32", "task.fp32_head"),
         ] {
             reader.copy(&format!("{below}{key}"), field);
