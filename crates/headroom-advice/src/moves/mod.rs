@@ -55,6 +55,7 @@ mod precomputed_reference;
 mod pure_bf16;
 mod qlora;
 mod reset_metrics;
+mod sampling_offload;
 mod sdpa;
 mod smaller_images;
 mod vllm_share;
@@ -248,6 +249,7 @@ pub const MOVES: &[Move] = &[
     offload_optimizer::MOVE,
     vllm_sleep::MOVE,
     vllm_share::MOVE,
+    sampling_offload::MOVE,
     fewer_at_once::MOVE,
     amp_bf16::MOVE,
     amp_fp16::MOVE,

@@ -10,6 +10,8 @@ use headroom_scenario::{
 
 /// Settings that few targets support.
 pub(super) const RARE: &[&str] = &[
+    "task.sampling_offload",
+    "task.scored_rows",
     "training.fp8",
     "training.qat",
     "training.low_precision",

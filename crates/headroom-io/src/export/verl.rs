@@ -10,18 +10,28 @@ use headroom_base::document::yaml;
 use headroom_core::estimate::Estimate;
 use headroom_scenario::{
     Kernels, LmHead, Objective, Optimizer, Parallelism, Precision, Problem, ReferenceDtype,
-    Sampler, Scenario,
+    Sampler, SamplingOffload, Scenario, settings,
 };
 
 pub(super) const TARGET: Target = Target {
     id: "verl",
     title: "verl (main_ppo)",
     versions: "verl 0.9",
-    differs: "it wraps the models in FSDP, which keeps weights in flat parameters and computes in bf16 copies of them",
+    differs: "without a strategy, or with DDP, it wraps the models in FSDP, which keeps weights in flat parameters and computes in bf16 copies of them",
     write,
 };
 
-const LAYOUTS: &[Parallelism] = &[Parallelism::None, Parallelism::Ddp];
+const LAYOUTS: &[Parallelism] = &[Parallelism::None, Parallelism::Ddp, Parallelism::Fsdp2];
+
+/// Settings that few programs have, and this one does.
+const OWN: &[&str] = &["task.sampling_offload", "task.scored_rows"];
+
+/// Settings of a divided model that are its defaults, each with the value it has.
+const DIVIDED: &[(&str, &str)] = &[
+    ("parallel.param_dtype", "bf16"),
+    ("parallel.reduce_dtype", "fp32"),
+    ("parallel.sync_each", "on"),
+];
 
 /// Settings that it does not expose.
 const FIXED: &[&str] = &[
@@ -35,9 +45,14 @@ const FIXED: &[&str] = &[
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
     let goal = &training.task;
+    let rare: Vec<&str> = refuse::RARE
+        .iter()
+        .filter(|path| !OWN.contains(path))
+        .copied()
+        .collect();
     let fixed = [
         trainer::FIXED,
-        refuse::RARE,
+        &rare,
         refuse::COMPILE,
         trainer::ADAPTERS,
         trainer::MODULES_TO_SAVE,
@@ -48,12 +63,17 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     problems.extend(refuse::adapters(scenario));
     problems.extend(refuse::nvidia(scenario));
     problems.extend(refuse::plain_checkpointing(scenario));
-    problems.extend(refuse::details(scenario, &[]));
+    let own: Vec<&str> = DIVIDED.iter().map(|(path, _)| *path).collect();
+    problems.extend(refuse::details(scenario, &own));
+    problems.extend(divided(scenario));
     problems.extend(refuse::layout(scenario, LAYOUTS).err());
     let known = [Precision::AmpBf16, Precision::AmpBf16OnBf16];
     problems.extend(refuse::precision_among(scenario, &known));
     problems.extend(task::generations(goal));
-    problems.extend(task::head(goal, &[LmHead::Fused, LmHead::Logits]));
+    problems.extend(task::head(
+        goal,
+        &[LmHead::Fused, LmHead::InPlace, LmHead::Logits],
+    ));
     problems.extend(task::reference(scenario, goal.reference_type));
     let mut expect = |field: &str, value: &str, right: bool, expected: &str| {
         if !right {
@@ -144,12 +164,23 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     }
     let mut sharding = Document::new().with("model_dtype", weights);
     let mut beside_sharding = Document::new().with("model_dtype", beside);
-    if processes(scenario) > 1 {
+    let divides = scenario.parallel.strategy == Parallelism::Fsdp2 && processes(scenario) > 1;
+    let waits = goal.sampling_offload;
+    if waits != SamplingOffload::None {
+        sharding = sharding
+            .with("param_offload", waits != SamplingOffload::Optimizer)
+            .with("optimizer_offload", waits != SamplingOffload::Parameters);
+    }
+    if processes(scenario) > 1 && !divides {
         // Each GPU has all weights, as with DDP.
         sharding = sharding.with("fsdp_size", 1_u64);
         beside_sharding = beside_sharding.with("fsdp_size", 1_u64);
     }
-    let actor = Document::new()
+    let mut actor = Document::new();
+    if divides {
+        actor = actor.with("strategy", "fsdp2");
+    }
+    let actor = actor
         .with("optim", optimizer.with_note("lr", 1e-6, "yours to choose"))
         .with("fsdp_config", sharding)
         .with("ppo_mini_batch_size", of_a_step)
@@ -160,14 +191,20 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let mut rollout = Document::new()
         .with("name", "vllm")
         .with("n", goal.generations)
-        .with("tensor_model_parallel_size", 1_u64)
+        .with("tensor_model_parallel_size", goal.vllm_tp)
         .with("gpu_memory_utilization", goal.vllm_share)
         .with_note(
             "free_cache_engine",
             goal.vllm_sleep,
             "whether vLLM sleeps while the model is trained",
         )
-        .with("log_prob_micro_batch_size_per_gpu", micro_batch);
+        .with(
+            "log_prob_micro_batch_size_per_gpu",
+            match goal.scored_rows {
+                0 => micro_batch,
+                rows => rows,
+            },
+        );
     if lora.is_some() {
         // The base weights come from the files; only adapters are sent over.
         rollout = rollout.with("load_format", "safetensors");
@@ -247,6 +284,20 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         file("reward.py", include_str!("verl_reward.py").into()),
         launch(&header, scenario, &words),
     ])
+}
+
+/// Problems with what verl does to every model that it divides.
+fn divided(scenario: &Scenario) -> Vec<Problem> {
+    if scenario.parallel.strategy != Parallelism::Fsdp2 || processes(scenario) == 1 {
+        return Vec::new();
+    }
+    let own = |(path, value): &(&'static str, &str)| {
+        let setting = settings::find(path)?;
+        let given = setting.get(scenario);
+        (setting.applies(scenario) && given != *value)
+            .then(|| Problem::new(*path, given, format!("{value} for this target")))
+    };
+    DIVIDED.iter().filter_map(own).collect()
 }
 
 /// The rows of completions, of all GPUs.

@@ -219,6 +219,7 @@ fn rollouts(reader: &mut KeyReader) {
         Some(_) => reader.mark_unused(&of_rollout("name")),
     }
     reader.copy(&of_rollout("gpu_memory_utilization"), "task.vllm_share");
+    reader.copy(&of_actor("ppo_epochs"), "task.iterations");
     reader.copy(&of_rollout("tensor_model_parallel_size"), "task.vllm_tp");
     if reader.switch(&of_rollout("free_cache_engine")) == Some(false) {
         reader.set("task.vllm_sleep", "off");
@@ -259,7 +260,12 @@ fn rollouts(reader: &mut KeyReader) {
 
 const WITHOUT_EFFECT: &[&str] = &[
     "algorithm",
+    "custom_reward_function",
     "data",
+    "defaults",
+    "reward",
+    "reward_model.enable",
+    "reward_model.reward_manager",
     "optim.lr",
     "optim.betas",
     "optim.weight_decay",
