@@ -103,6 +103,63 @@ fn without_autocast_weights_compute_in_their_own_type() {
 }
 
 #[test]
+fn a_program_that_could_swap_blocks_reads_networks_that_cannot() {
+    let command = "accelerate launch sdxl_train_network.py --pretrained_model_name_or_path=stabilityai/stable-diffusion-xl-base-1.0 \
+         --train_batch_size=2 --resolution=1024,1024 --network_module=networks.lora --network_dim=32 --mixed_precision=bf16 \
+         --optimizer_type=AdamW8bit --gradient_checkpointing --cache_latents --network_train_unet_only --train_data_dir=/data\n";
+    check(
+        "a.sh",
+        command,
+        &[
+            ("model", "sdxl-unet"),
+            ("mb", "2"),
+            ("lora_rank", "32"),
+            ("precision", "amp-bf16-on-bf16"),
+        ],
+    );
+}
+
+#[test]
+fn verl_frees_vllm_and_the_reference_for_the_update() {
+    let run = |more: &str| {
+        format!(
+            "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.train_batch_size=256 data.max_prompt_length=512 \
+             data.max_response_length=512 actor_rollout_ref.model.path=Qwen/Qwen2.5-7B-Instruct \
+             actor_rollout_ref.actor.strategy=fsdp2 actor_rollout_ref.actor.ppo_mini_batch_size=64 \
+             actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4 actor_rollout_ref.actor.use_kl_loss=True \
+             actor_rollout_ref.rollout.n=8 actor_rollout_ref.rollout.name=vllm \
+             actor_rollout_ref.rollout.tensor_model_parallel_size=2 actor_rollout_ref.rollout.gpu_memory_utilization=0.6 \
+             actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=8 trainer.n_gpus_per_node=8 trainer.nnodes=1 {more}\n"
+        )
+    };
+    let own = [
+        ("trainer", "verl"),
+        ("task_head", "in-place"),
+        ("reference", "copy"),
+        ("sampler", "vllm"),
+        ("vllm_share", "0.6"),
+        ("vllm_tp", "2"),
+        ("vllm_sleep", "on"),
+        ("scored_rows", "8"),
+        ("sync_each", "on"),
+        ("reduce_dtype", "fp32"),
+    ];
+    check("run.sh", &run(""), &own);
+    check(
+        "run.sh",
+        &run(
+            "actor_rollout_ref.actor.fsdp_config.param_offload=True actor_rollout_ref.actor.fsdp_config.optimizer_offload=True",
+        ),
+        &[("sampling_offload", "both")],
+    );
+    check(
+        "run.sh",
+        &run("actor_rollout_ref.rollout.free_cache_engine=False"),
+        &[("vllm_sleep", "off")],
+    );
+}
+
+#[test]
 fn rows_that_are_no_groups_are_read_as_rows() {
     check(
         "a.sh",

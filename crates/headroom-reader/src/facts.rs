@@ -33,6 +33,8 @@ pub struct Facts {
     /// GB of a card that is not named.
     pub card_gib: Fact<u64>,
     pub gpus: Fact<u64>,
+    /// Those of them that train, where others generate or judge.
+    pub trained_on: Fact<u64>,
     pub nodes: Fact<u64>,
     pub strategy: Fact<Strategy>,
     pub offload: Fact<Offload>,
@@ -65,6 +67,12 @@ pub struct Facts {
     pub samples: Fact<u64>,
     /// The share of a card that vLLM takes beside training; `None`: no vLLM on the training cards.
     pub vllm: Fact<Option<f64>>,
+    /// Rows of a pass that takes log-probabilities before the update.
+    pub scored_rows: Fact<u64>,
+    /// Whether it gives its memory back while the model is trained.
+    pub vllm_sleeps: Fact<bool>,
+    /// Whether parameters and optimizer states are in host memory while completions are sampled.
+    pub offloads_to_sample: Fact<bool>,
     pub text_encoders_trained: Fact<bool>,
     pub cached_latents: Fact<bool>,
     pub cached_text: Fact<bool>,
@@ -204,6 +212,10 @@ impl Facts {
             evaluation,
             samples,
             vllm,
+            vllm_sleeps,
+            scored_rows,
+            offloads_to_sample,
+            trained_on,
             text_encoders_trained,
             cached_latents,
             cached_text,

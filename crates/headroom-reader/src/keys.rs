@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use headroom_base::document::{Document, Entry};
 
@@ -15,7 +16,8 @@ pub struct Keys {
     unknown: BTreeMap<String, String>,
     /// Values of keys that are not given, and whose documented default they are.
     defaults: BTreeMap<&'static str, (Document, &'static str)>,
-    used: RefCell<BTreeSet<String>>,
+    /// Shared by copies, so that a program may read a copy with its defaults.
+    used: Rc<RefCell<BTreeSet<String>>>,
 }
 
 impl Keys {

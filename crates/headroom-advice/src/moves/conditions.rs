@@ -3,8 +3,8 @@
 use headroom_catalog::{self as catalog, ModelCategory, Vendor};
 use headroom_core::estimate::attention_projections;
 use headroom_scenario::{
-    Case, Checkpointing, LmHead, Lora, Objective, Optimizer, Parallelism, Precision, Reference,
-    Scenario, Trainer, Training,
+    Case, Checkpointing, LmHead, Lora, LossKernel, Objective, Optimizer, Parallelism, Precision,
+    Quantization, Reference, Scenario, Trainer, Training,
 };
 
 pub(crate) fn with(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> Scenario {
@@ -80,11 +80,23 @@ pub(crate) fn trainer_can_express(run: &Scenario, changed: &Scenario) -> bool {
         after.checkpointing,
         Checkpointing::None | Checkpointing::Layers
     ) && after.checkpoint_every <= 1;
+    if run.stack.trainer == Trainer::Verl && !verl_can_express(changed) {
+        return false;
+    }
     own_loss(run)
         || (plain || checkpoints(before) == checkpoints(after))
             && (after.optimizer == before.optimizer || after.optimizer != Optimizer::AdamWOffload)
             && after.optimizer_in_backward == before.optimizer_in_backward
             && after.ema_on_host == before.ema_on_host
+}
+
+/// Whether verl can express a run: it computes under autocast, and loads no quantised base.
+fn verl_can_express(changed: &Scenario) -> bool {
+    let training = &changed.training;
+    let autocast = [Precision::AmpBf16, Precision::AmpBf16OnBf16];
+    autocast.contains(&training.precision)
+        && training.quantization == Quantization::None
+        && training.loss == LossKernel::Library
 }
 
 /// Whether the task is run by TRL itself, not by another tool.

@@ -56,6 +56,7 @@ const GROUPS_WITHOUT_EFFECT: &[&str] = &[
 
 /// Keys of names, logs, schedules and data.
 const WITHOUT_EFFECT: &[&str] = &[
+    "actor_learning_rate",
     "adam_beta1",
     "adam_beta2",
     "adam_epsilon",
@@ -65,6 +66,7 @@ const WITHOUT_EFFECT: &[&str] = &[
     "clip_ratio_high",
     "clip_ratio_low",
     "comet",
+    "critic_learning_rate",
     "data_files",
     "data_seed",
     "dataset",
@@ -123,6 +125,7 @@ const WITHOUT_EFFECT: &[&str] = &[
     "max_samples",
     "max_steps",
     "max_steps_per_epoch",
+    "max_train_epochs",
     "metric_for_best_model",
     "metric_logger",
     "min_epochs",
@@ -139,6 +142,7 @@ const WITHOUT_EFFECT: &[&str] = &[
     "push_to_hub",
     "random_seed",
     "report_to",
+    "rollout_batch_size",
     "run_name",
     "save_dir",
     "save_interval",
@@ -156,6 +160,8 @@ const WITHOUT_EFFECT: &[&str] = &[
     "template",
     "top_k",
     "top_p",
+    "train_data_dir",
+    "use_kl_loss",
     "val_set_size",
     "val_size",
     "wandb",

@@ -8,7 +8,7 @@ use headroom_reader::draft::{self, Drafted};
 use headroom_reader::facts::{Ask, Facts};
 use headroom_reader::keys::Keys;
 use headroom_reader::reading::{self, Launched};
-use headroom_reader::words::Wanted;
+use headroom_reader::words::{Task, Wanted};
 use headroom_reader::{asks, names, sentence};
 use headroom_scenario::resolve::{Origin, resolve};
 use headroom_scenario::settings::{self, SettingId, Value};
@@ -17,7 +17,9 @@ use headroom_scripts::{Beside, File};
 
 use super::flags::equivalent;
 use super::own::{self, Own};
-use super::places::{adapt_every_layer, attention_projections, every_linear, head_alone};
+use super::places::{
+    adapt_every_layer, attention_projections, every_linear, head_alone, own_names,
+};
 use super::usual;
 use super::{
     Imported, KeyEffect, allocator, config, effect_of_key, known, plain, plugin_script, recorded,
@@ -349,6 +351,8 @@ fn merged(exact: Imported, facts: Facts) -> Input {
         "parallel.offload",
         "model.id",
     ];
+    // Trainers of diffusion keep a frozen network in the type that they compute in, which no exact reader knows.
+    let denoises = facts.task.value() == Some(&Task::Diffusion);
     let facts_unread: BTreeSet<String> = facts.unread.iter().cloned().collect();
     let mut input = of_facts(facts, Draft::of_format(Scenario::VERSION), false);
     for setting in settings::all() {
@@ -357,7 +361,9 @@ fn merged(exact: Imported, facts: Facts) -> Input {
         };
         // A model and its data alone are no mark of TRL's: the script's name says more.
         let guessed = setting.path == "stack.trainer" && *value == Value::Text("trl".into());
-        let by_facts = guessed || BY_FACTS.contains(&setting.path);
+        let by_facts = guessed
+            || BY_FACTS.contains(&setting.path)
+            || denoises && setting.path == "training.precision";
         if !by_facts || input.draft.get(setting).is_none() {
             input
                 .draft
@@ -375,9 +381,15 @@ fn merged(exact: Imported, facts: Facts) -> Input {
 }
 
 fn of_facts(facts: Facts, over: Draft, is_sentence: bool) -> Input {
-    let Drafted { mut draft, left } = draft::draft(&facts, over);
+    let Drafted {
+        mut draft,
+        left,
+        mut notes,
+    } = draft::draft(&facts, over);
+    notes.extend(facts.notes.iter().cloned());
     every_linear(&facts, &mut draft);
     attention_projections(&mut draft);
+    own_names(&facts, &mut draft);
     let mut left = left;
     if head_alone(&facts, &mut draft) {
         left.retain(|line| !line.starts_with("what is trained"));
@@ -385,7 +397,7 @@ fn of_facts(facts: Facts, over: Draft, is_sentence: bool) -> Input {
     let mut input = Input {
         draft,
         not_modelled: left,
-        notes: facts.notes.clone(),
+        notes,
         refused: facts.refused.clone(),
         ..Input::default()
     };

@@ -18,6 +18,8 @@ pub struct Drafted {
     pub draft: Draft,
     /// Facts that no setting expresses, in words.
     pub left: Vec<String>,
+    /// What a reader of the answer should know.
+    pub notes: Vec<String>,
 }
 
 /// The draft of what was read, over what is said already.
@@ -27,6 +29,7 @@ pub fn draft(facts: &Facts, over: Draft) -> Drafted {
         drafted: Drafted {
             draft: over,
             left: Vec::new(),
+            notes: Vec::new(),
         },
         brings_loss: false,
     };
@@ -147,13 +150,34 @@ impl Writer {
         } else if let Fact::Known { value, origin } = &facts.card_gib {
             self.unnamed_card(*value, origin);
         }
-        self.whole("hardware.gpus", &facts.gpus);
-        self.whole("hardware.nodes", &facts.nodes);
+        self.gpus(facts);
         if let Fact::Known { value, origin } = &facts.trainer
             && let Some((_, id)) = TRAINERS.iter().find(|(name, _)| name == value)
         {
             self.set("stack.trainer", id, origin);
         }
+    }
+
+    /// The GPUs that train: what is on others is another question.
+    fn gpus(&mut self, facts: &Facts) {
+        let all = facts.gpus.value().copied();
+        let Some(trained_on) = facts.trained_on.value().filter(|own| Some(**own) < all) else {
+            self.whole("hardware.gpus", &facts.gpus);
+            self.whole("hardware.nodes", &facts.nodes);
+            return;
+        };
+        self.whole("hardware.gpus", &facts.trained_on);
+        // Machines of as many GPUs as all of them have.
+        let machines = facts.nodes.value().zip(all);
+        let each = machines.map_or(8, |(nodes, all)| (all / (*nodes).max(1)).max(1));
+        if *trained_on > each && trained_on.is_multiple_of(each) {
+            let by = fact::Origin::Follows(format!("{each} GPUs in a machine"));
+            self.set("hardware.nodes", (trained_on / each).to_string(), &by);
+        }
+        let others = all.unwrap_or(0).saturating_sub(*trained_on);
+        self.drafted.notes.push(format!(
+            "the estimate is of the {trained_on} GPUs that train; {others} others generate, or hold models that judge"
+        ));
     }
 
     /// A card of which the memory alone is said: what the least of consumers' cards with as much shows.
@@ -189,7 +213,13 @@ impl Writer {
     }
 
     fn rest(&mut self, facts: &Facts) {
-        self.whole("training.block_swap", &facts.blocks_swapped);
+        if facts
+            .blocks_swapped
+            .value()
+            .is_some_and(|blocks| *blocks > 0)
+        {
+            self.whole("training.block_swap", &facts.blocks_swapped);
+        }
         if let Fact::Known { value, origin } = &facts.optimizer {
             match optimizers::setting(value) {
                 Some(id) => self.set("training.optimizer", id, origin),

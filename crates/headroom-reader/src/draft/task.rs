@@ -62,14 +62,49 @@ impl Writer {
             self.whole("task.prompt", &facts.prompt);
             self.whole("task.completion", &facts.completion);
             self.generations(facts);
-            if let Fact::Known {
-                value: Some(share),
-                origin,
-            } = &facts.vllm
-            {
-                self.set("task.sampler", "vllm", origin);
-                self.set("task.vllm_share", share.to_string(), origin);
+            self.sampler(facts);
+            if !matches!(value, Task::Ppo) {
+                self.whole("task.scored_rows", &facts.scored_rows);
             }
+        }
+    }
+
+    /// vLLM on the cards that train, or on others.
+    fn sampler(&mut self, facts: &Facts) {
+        let Fact::Known { value, origin } = &facts.vllm else {
+            return;
+        };
+        let apart = facts.trained_on.value().is_some_and(|own| {
+            let all = facts.gpus.value();
+            all.is_some_and(|all| own < all)
+        });
+        let Some(share) = value.filter(|_| !apart) else {
+            self.set("task.sampler", "vllm-server", origin);
+            return;
+        };
+        self.set("task.sampler", "vllm", origin);
+        self.set("task.vllm_share", share.to_string(), origin);
+        let Fact::Known {
+            value: sleeps,
+            origin,
+        } = &facts.vllm_sleeps
+        else {
+            return;
+        };
+        self.set(
+            "task.vllm_sleep",
+            if *sleeps { "on" } else { "off" },
+            origin,
+        );
+        if let (
+            true,
+            Fact::Known {
+                value: true,
+                origin,
+            },
+        ) = (*sleeps, &facts.offloads_to_sample)
+        {
+            self.set("task.sampling_offload", "both", origin);
         }
     }
 

@@ -311,6 +311,12 @@ impl Reader<'_> {
             all
         };
         facts.gpus = Fact::follows(all, "the roles' GPUs and vLLM's");
+        facts.trained_on = Fact::follows(actor, "the actor's GPUs");
+        // What the other roles' places would say where they share the actor's.
+        let _ = role("ref");
+        facts.scored_rows = self.whole("rollout.micro_batch_size", "micro_rollout_batch_size");
+        facts.vllm_sleeps = self.flag("vllm.enable_sleep", "vllm_enable_sleep");
+        facts.offloads_to_sample = self.flag("ds.enable_sleep", "deepspeed_enable_sleep");
         let nodes = self
             .whole("actor.num_nodes", "actor_num_nodes")
             .or_default(1, "OpenRLHF");

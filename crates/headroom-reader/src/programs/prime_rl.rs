@@ -81,6 +81,9 @@ fn of(keys: &Keys, kind: Kind) -> Facts {
             .or_default(2048, "prime-rl's seq_len"),
     };
     let training = deployment(keys, kind, &mut facts);
+    if let Some(own) = training {
+        facts.trained_on = Fact::follows(own, "the trainer's GPUs");
+    }
     spread(keys, &at("model"), &mut facts);
     facts.micro_batch = match kind {
         Kind::Sft => keys

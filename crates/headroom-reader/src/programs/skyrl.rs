@@ -94,6 +94,12 @@ fn reinforced(keys: &Keys, program: &str) -> Facts {
         .whole("generator.n_samples_per_prompt")
         .or_default(5, "SkyRL's n_samples_per_prompt");
     let training = placed(keys, &mut facts);
+    if let Some(own) = training {
+        facts.trained_on = Fact::follows(own, "the policy's GPUs");
+    }
+    // Roles that share their GPUs take turns (`offload_to_cpu` of its workers, `sleep` of its engines).
+    facts.vllm_sleeps = Fact::default_of(true, "SkyRL's colocate_all");
+    facts.offloads_to_sample = Fact::default_of(true, "SkyRL's colocate_all");
     strategy(
         keys,
         "trainer.",

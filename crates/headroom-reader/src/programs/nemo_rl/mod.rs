@@ -265,6 +265,12 @@ fn spread(keys: &Keys, facts: &mut Facts, mut strategy: Strategy) {
         .saturating_mul(strategy.cp)
         .max(1);
     let trainers = trainers(keys, facts);
+    if let Some(own) = trainers {
+        facts.trained_on = Fact::follows(own, "the policy's GPUs");
+    }
+    // `offload_before_refit` and `offload_after_refit` of its workers, and vLLM's sleep, where they share GPUs.
+    facts.vllm_sleeps = Fact::default_of(true, "NeMo-RL");
+    facts.offloads_to_sample = Fact::default_of(true, "NeMo-RL");
     let ranks = trainers.map(|gpus| (gpus / model).max(1));
     // The distributed optimizer and FSDP divide over context-parallel GPUs too.
     let divided = ranks.is_some_and(|ranks| ranks.saturating_mul(strategy.cp) > 1);

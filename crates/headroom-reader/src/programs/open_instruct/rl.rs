@@ -112,6 +112,7 @@ fn gpus(keys: &Keys, facts: &mut Facts) {
     facts.gpus = if keys.switch("single_gpu_mode").value() == Some(&true) {
         Fact::read(1, "single_gpu_mode")
     } else {
+        facts.trained_on = Fact::follows(learners, "the learners' GPUs");
         Fact::follows(
             learners.saturating_add(generating),
             "learners and vLLM engines",
