@@ -167,6 +167,9 @@ pub(crate) const FAMILIES: &[(&str, Build)] = &[
     ("internvl", |sizes| {
         internvl::build(sizes, qwen::QWEN2_INSIDE)
     }),
+    ("internvl_llama", |sizes| {
+        internvl::build(sizes, llama::INSIDE)
+    }),
     ("internvl_qwen3", |sizes| {
         internvl::build(sizes, qwen::QWEN3_INSIDE)
     }),
