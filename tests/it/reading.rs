@@ -160,6 +160,60 @@ fn verl_frees_vllm_and_the_reference_for_the_update() {
 }
 
 #[test]
+fn gpus_that_only_generate_shard_nothing() {
+    let run = |more: &str| {
+        format!(
+            "ray job submit -- python3 -m openrlhf.cli.train_ppo_ray --actor_num_gpus_per_node 4 --ref_num_gpus_per_node 4 \
+             --vllm_num_engines 2 --vllm_tensor_parallel_size 2 --advantage_estimator group_norm --pretrain Qwen/Qwen3-4B \
+             --micro_train_batch_size 2 --train_batch_size 64 --prompt_max_len 512 --generate_max_len 512 --zero_stage 3 --bf16 \
+             --flash_attn --n_samples_per_prompt 8 {more}\n"
+        )
+    };
+    check(
+        "run.sh",
+        &run(""),
+        &[
+            ("gpus", "4"),
+            ("sampler", "vllm-server"),
+            ("reference", "none"),
+        ],
+    );
+    check(
+        "run.sh",
+        &run(
+            "--colocate_all_models --vllm_enable_sleep --deepspeed_enable_sleep --vllm_gpu_memory_utilization 0.5 --init_kl_coef 1e-3",
+        ),
+        &[
+            ("gpus", "4"),
+            ("sampler", "vllm"),
+            ("vllm_sleep", "on"),
+            ("sampling_offload", "both"),
+            ("reference", "copy"),
+        ],
+    );
+}
+
+#[test]
+fn a_critic_leaves_its_parameters_and_states_beside_the_policy() {
+    let run = |more: &str| {
+        format!(
+            "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=gae data.max_prompt_length=512 data.max_response_length=512 \
+             actor_rollout_ref.model.path=Qwen/Qwen2.5-0.5B-Instruct actor_rollout_ref.actor.strategy=fsdp2 \
+             actor_rollout_ref.actor.ppo_mini_batch_size=64 actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4 \
+             actor_rollout_ref.rollout.name=vllm trainer.n_gpus_per_node=4 trainer.nnodes=1 {more}\n"
+        )
+    };
+    // Twelve bytes of each of 494 million parameters, a quarter of them on each of four GPUs.
+    check("run.sh", &run(""), &[("task", "grpo"), ("kept", "1414")]);
+    let offloaded = "critic.model.fsdp_config.param_offload=True critic.model.fsdp_config.optimizer_offload=True";
+    check(
+        "run.sh",
+        &run(offloaded),
+        &[("task", "grpo"), ("kept", "0")],
+    );
+}
+
+#[test]
 fn rows_that_are_no_groups_are_read_as_rows() {
     check(
         "a.sh",

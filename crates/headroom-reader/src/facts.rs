@@ -67,6 +67,10 @@ pub struct Facts {
     pub samples: Fact<u64>,
     /// The share of a card that vLLM takes beside training; `None`: no vLLM on the training cards.
     pub vllm: Fact<Option<f64>>,
+    /// Whether a reference shares the GPUs that train.
+    pub reference: Fact<bool>,
+    /// Whether the critic's parameters and optimizer states stay on these GPUs while the policy is updated.
+    pub critic_stays: Fact<bool>,
     /// Rows of a pass that takes log-probabilities before the update.
     pub scored_rows: Fact<u64>,
     /// Whether it gives its memory back while the model is trained.
@@ -214,6 +218,8 @@ impl Facts {
             vllm,
             vllm_sleeps,
             scored_rows,
+            reference,
+            critic_stays,
             offloads_to_sample,
             trained_on,
             text_encoders_trained,

@@ -18,7 +18,7 @@ use headroom_scripts::{Beside, File};
 use super::flags::equivalent;
 use super::own::{self, Own};
 use super::places::{
-    adapt_every_layer, attention_projections, every_linear, head_alone, own_names,
+    adapt_every_layer, attention_projections, critic, every_linear, head_alone, own_names,
 };
 use super::usual;
 use super::{
@@ -106,6 +106,8 @@ pub fn words(text: &str, beside: &dyn Beside) -> Input {
         }
         adapt_every_layer(&mut input.draft);
         usual::without_bf16(&mut input.draft);
+        usual::sampler(input.facts.as_ref(), &mut input.draft);
+        beside_the_policy(&mut input);
     }
     input
 }
@@ -204,7 +206,16 @@ fn others(files: &[File], beside: &dyn Beside, run: Option<&Scenario>) -> Input 
         settings_of(&launched.environment, &mut input.draft);
     }
     leave_compilation(&mut input);
+    beside_the_policy(&mut input);
     input
+}
+
+/// The critic of PPO, where a program updates it by itself.
+fn beside_the_policy(input: &mut Input) {
+    let Some(facts) = &input.facts else {
+        return;
+    };
+    input.notes.extend(critic(facts, &mut input.draft));
 }
 
 /// Where compiled graphs are not modelled the same run without them is, and that is said: it is no reason for no answer.

@@ -7,7 +7,7 @@ use headroom_reader::facts::Facts;
 use headroom_reader::words::{Task, Trained};
 use headroom_scenario::resolve::{Origin, resolve};
 use headroom_scenario::settings::{self, SettingId};
-use headroom_scenario::{Case, Draft, Scenario};
+use headroom_scenario::{Case, Draft, Objective, Scenario};
 
 /// `all-linear`: the model's own names for its linear layers.
 pub(super) fn every_linear(facts: &Facts, draft: &mut Draft) {
@@ -106,6 +106,30 @@ pub(super) fn attention_projections(draft: &mut Draft) {
         let origin = Origin::Assumed("its attention's projections".into());
         draft.read(setting, &found.join(","), origin);
     }
+}
+
+/// What a critic leaves on the GPUs while the policy is updated: a run of its own, without a head over the vocabulary, between its
+/// steps.
+pub(super) fn critic(facts: &Facts, draft: &mut Draft) -> Option<String> {
+    let setting = settings::find("runtime.kept_mib")?;
+    let apart = facts.task.value() == Some(&Task::Ppo);
+    let policy = resolve(draft).scenario;
+    if !apart || policy.training.task.objective != Objective::Grpo {
+        return None;
+    }
+    let said = "PPO: the estimate is of the policy's update";
+    if facts.critic_stays.value() == Some(&false) {
+        return Some(format!("{said}; its critic is elsewhere meanwhile"));
+    }
+    let mut critic = policy;
+    critic.training.task = headroom_scenario::Task::default();
+    critic.model.dims.insert("tied".into(), 1);
+    let stays = estimate::estimate(&critic).ok()?.between_steps;
+    let origin = Origin::Assumed("the critic's parameters and optimizer states".into());
+    draft.read(setting, &stays.as_mib().ceil().to_string(), origin);
+    Some(format!(
+        "{said}, with the critic's parameters and optimizer states beside it: {stays}"
+    ))
 }
 
 /// Of the names that a trainer has for the layers of all its networks, those that this network has.

@@ -6,6 +6,9 @@ use crate::facts::Facts;
 use crate::words::Task;
 use headroom_catalog::{ModelCategory, model};
 
+/// Programs whose PPO updates a critic by itself, before or after the policy.
+pub const CRITICS_APART: &[&str] = &["verl", "openrlhf", "skyrl", "nemo-rl"];
+
 impl Writer {
     pub(super) fn task(&mut self, facts: &Facts) {
         let Fact::Known { value, origin } = &facts.task else {
@@ -29,6 +32,8 @@ impl Writer {
             Task::Reward => "reward",
             Task::Grpo => "grpo",
             Task::Rloo => "rloo",
+            // Their critic is a model with an update of its own; the policy's is that of GRPO.
+            Task::Ppo if CRITICS_APART.contains(&self.tool) => "grpo",
             Task::Ppo => "ppo",
             Task::Distillation => "distillation",
             // The model's own loss.
@@ -63,10 +68,24 @@ impl Writer {
             self.whole("task.completion", &facts.completion);
             self.generations(facts);
             self.sampler(facts);
-            if !matches!(value, Task::Ppo) {
+            if objective != "ppo" {
                 self.whole("task.scored_rows", &facts.scored_rows);
+                self.reference(facts);
             }
         }
+    }
+
+    fn reference(&mut self, facts: &Facts) {
+        let Fact::Known { value, origin } = &facts.reference else {
+            return;
+        };
+        let adapted = matches!(facts.adapter.value(), Some(Some(_)));
+        let kind = match (*value, adapted) {
+            (false, _) => "none",
+            (true, true) => "adapters-off",
+            (true, false) => "copy",
+        };
+        self.set("task.reference", kind, origin);
     }
 
     /// vLLM on the cards that train, or on others.

@@ -314,6 +314,14 @@ impl Reader<'_> {
         facts.trained_on = Fact::follows(actor, "the actor's GPUs");
         // What the other roles' places would say where they share the actor's.
         let _ = role("ref");
+        let together = self.on("train.colocate_all", "colocate_all_models");
+        let beside = together || self.on("train.colocate_actor_ref", "colocate_actor_ref");
+        facts.reference = Fact::follows(
+            compared && beside,
+            "algo.kl.init_coef and the roles' places",
+        );
+        let sleeps = facts.offloads_to_sample.value() == Some(&true);
+        facts.critic_stays = Fact::follows(critic && together && !sleeps, "the critic's place");
         facts.scored_rows = self.whole("rollout.micro_batch_size", "micro_rollout_batch_size");
         facts.vllm_sleeps = self.flag("vllm.enable_sleep", "vllm_enable_sleep");
         facts.offloads_to_sample = self.flag("ds.enable_sleep", "deepspeed_enable_sleep");

@@ -105,6 +105,13 @@ fn reinforced(keys: &Keys, by_megatron: bool) -> Facts {
         .number("actor_rollout_ref.rollout.gpu_memory_utilization")
         .or_default(0.5, "verl's gpu_memory_utilization")
         .map(Some);
+    let offloads = ["param_offload", "optimizer_offload"].iter().all(|key| {
+        keys.switch(&format!("critic.model.fsdp_config.{key}"))
+            .value()
+            == Some(&true)
+    });
+    let critic = facts.task.value() == Some(&Task::Ppo);
+    facts.critic_stays = Fact::follows(critic && !offloads, "critic.model.fsdp_config");
     let every = keys
         .number("trainer.test_freq")
         .value()

@@ -99,9 +99,10 @@ fn trained(case: &Case, problems: &mut Problems) {
     let sampled = matches!(task.objective, Objective::Grpo | Objective::Rloo);
     if task.head == LmHead::InPlace && !sampled {
         problems.refuse(
-            "task.head",
-            "fused or logits: verl's head is of GRPO and RLOO",
+            "task.objective",
+            "grpo or rloo: the critic that verl trains beside the policy in PPO is not modelled",
         );
+        return;
     }
     if task.head == LmHead::LogSoftmax && !compared {
         problems.refuse(
