@@ -25,7 +25,7 @@ pub const MOVE: Move = Move {
             && run.stack.trainer == Trainer::Verl;
         (stays && task.objective.samples()).then(|| {
             with(run, |changed| {
-                changed.training.task.sampling_offload = SamplingOffload::Both
+                changed.training.task.sampling_offload = SamplingOffload::Both;
             })
         })
     },

@@ -33,7 +33,7 @@ pub(super) fn share(case: &Case) -> VllmShare {
 /// Bytes of the weights that one GPU's vLLM loads.
 fn weights(case: &Case) -> Option<u64> {
     let parameters = case.listed_model()?.parameters;
-    let ways = u64::from(case.scenario.training.task.vllm_tp.max(1));
+    let ways = case.scenario.training.task.vllm_tp.max(1);
     Some(parameters.saturating_mul(2) / ways)
 }
 

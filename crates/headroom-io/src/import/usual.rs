@@ -28,7 +28,7 @@ pub(super) fn without_bf16(draft: &mut Draft) {
 /// What samples, where only the task is said: vLLM if it is named, or if the model is divided, since a divided model is not sampled
 /// from itself.
 pub(super) fn sampler(facts: Option<&Facts>, draft: &mut Draft) {
-    let Some(setting) = settings::find("task.sampler").filter(|one| draft.get(*one).is_none())
+    let Some(setting) = settings::find("task.sampler").filter(|one| draft.get(one).is_none())
     else {
         return;
     };

@@ -100,7 +100,7 @@ pub(super) fn training(record: &Record) -> Result<Training, String> {
     if torchtune::is_record(record) {
         torchtune::amend(record, &mut training)?;
     }
-    diffusion::amend(record, &mut training)?;
+    diffusion::amend(record, &mut training);
     Ok(training)
 }
 

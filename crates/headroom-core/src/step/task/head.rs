@@ -219,7 +219,7 @@ impl Policy<'_> {
             }
             LmHead::InPlace => {
                 // `_forward_micro_batch` of verl/workers/actor/dp_actor.py: the logits of all tokens, since no padding is among them.
-                let all = logits(cx, self.model, rows).pipe(|logits| logits.div_scalar_());
+                let all = logits(cx, self.model, rows).pipe(Tensor::div_scalar_);
                 let log_probs = all.log_probs_in_place(rows.ids);
                 log_probs.narrow(1, completion.min(tokens))
             }

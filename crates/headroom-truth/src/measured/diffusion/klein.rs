@@ -19,10 +19,7 @@ pub(super) const SOURCE: Source = Source {
     network,
     size: |_, _| {},
     // `grad_norm_clip` of default_training_params.json.
-    training: |_, training| {
-        training.clip = true;
-        Ok(())
-    },
+    training: |_, training| training.clip = true,
     libraries: |libraries| libraries.moves_adapters = true,
     is_one_step: |_| false,
 };

@@ -18,7 +18,7 @@ struct Source {
     network: fn(&Record) -> Built,
     /// The size of the pictures or videos.
     size: fn(&Record, &mut Data),
-    training: fn(&Record, &mut Training) -> Result<(), String>,
+    training: fn(&Record, &mut Training),
     libraries: fn(&mut Libraries),
     is_one_step: fn(&Record) -> bool,
 }
@@ -39,8 +39,10 @@ pub(super) fn resize(record: &Record, data: &mut Data) {
     }
 }
 
-pub(super) fn amend(record: &Record, training: &mut Training) -> Result<(), String> {
-    source(record).map_or(Ok(()), |source| (source.training)(record, training))
+pub(super) fn amend(record: &Record, training: &mut Training) {
+    if let Some(source) = source(record) {
+        (source.training)(record, training);
+    }
 }
 
 pub(super) fn amend_libraries(record: &Record, libraries: &mut Libraries) {

@@ -20,6 +20,13 @@ const NETWORKS: &[(&str, &str)] = &[
 ];
 
 fn network(record: &Record) -> Built {
+    if record.precision.contains("sdnq") {
+        return Err("SDNQ's weights are not modelled".into());
+    }
+    if record.task.contains("lokr") {
+        // Its `bypass_mode` runs the two factors one after the other, where PEFT makes a matrix of them.
+        return Err("LyCORIS's LoKr is not modelled".into());
+    }
     let named = NETWORKS
         .iter()
         .find(|(part, _)| record.model.contains(part));
@@ -38,14 +45,7 @@ fn size(record: &Record, data: &mut Data) {
     }
 }
 
-fn training(record: &Record, training: &mut Training) -> Result<(), String> {
-    if record.precision.contains("sdnq") {
-        return Err("SDNQ's weights are not modelled".into());
-    }
-    if record.task.contains("lokr") {
-        // Its `bypass_mode` runs the two factors one after the other, where PEFT makes a matrix of them.
-        return Err("LyCORIS's LoKr is not modelled".into());
-    }
+fn training(record: &Record, training: &mut Training) {
     training.precision = Precision::AmpBf16OnBf16;
     training.clip = true;
     training.optimizer = match &*record.optimizer {
@@ -73,5 +73,4 @@ fn training(record: &Record, training: &mut Training) -> Result<(), String> {
         fp32_adapters: false,
         ..Lora::default()
     });
-    Ok(())
 }
