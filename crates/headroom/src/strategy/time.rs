@@ -77,6 +77,12 @@ pub(crate) fn time(given: &Given, _: &Args) -> Result<Answer, Refusal> {
             part.high
         ));
     }
+    if let Some(sampling) = time.sampling {
+        text.push_str(&format!(
+            "vLLM's sampling, beside the step: at least {} ({} to {})\n",
+            sampling.expected, sampling.low, sampling.high
+        ));
+    }
     let rate = |label: &str, range: Range, text: &mut String| {
         text.push_str(&format!(
             "{label:<16} {:>9.1}  {:.1} to {:.1}\n",
@@ -130,6 +136,7 @@ pub(crate) fn time(given: &Given, _: &Args) -> Result<Answer, Refusal> {
         .with("optimizer", span(time.optimizer))
         .with("communication", span(time.communication))
         .with("bubble", span(time.bubble))
+        .with("sampling", time.sampling.map(span))
         .with("samples_per_second", range(time.samples_per_second))
         .with("tokens_per_second", time.tokens_per_second.map(range))
         .with("utilization", range(mfu))

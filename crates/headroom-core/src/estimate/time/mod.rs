@@ -8,6 +8,7 @@ mod links;
 mod offload;
 mod pace;
 mod pipeline;
+mod sampling;
 
 pub(crate) use pace::{KernelTime, PhaseTimes, phase_times};
 pub use pipeline::{Timetable, timetable};
@@ -59,6 +60,8 @@ pub struct StepTime {
     pub communication: Span,
     /// The idle time of a pipeline's GPU.
     pub bubble: Span,
+    /// vLLM's on the same GPUs, beside the step and not in it; at least as long, since its own work on the CPU is not counted.
+    pub sampling: Option<Span>,
     /// Of all GPUs together.
     pub samples_per_second: Range,
     /// Of all GPUs together; `None` if samples have no tokens.
@@ -115,6 +118,7 @@ pub(super) fn of_run(case: &Case, run: &Run, plain: Option<&Run>, speeds: &Speed
         optimizer: phase_times.optimizer.span(),
         communication: phase_times.communication(),
         bubble: phase_times.bubble(),
+        sampling: sampling::sampling(case, speeds),
         samples_per_second: per_second(samples),
         tokens_per_second: tokens.map(per_second),
         utilization: per_second(model_flops.get() / peak),
@@ -214,7 +218,7 @@ mod tests {
 
     use super::*;
     use crate::estimate::Prediction;
-    use headroom_scenario::settings;
+    use headroom_scenario::{presets, settings};
 
     fn time(changes: &[(&str, &str)]) -> StepTime {
         let mut scenario = Scenario::default();
@@ -264,6 +268,30 @@ mod tests {
                 ("ckpt", "keep-half"),
             ],
             8192.0 / 5762.0,
+        );
+    }
+
+    #[test]
+    fn vllm_reads_its_weights_for_every_token() {
+        let with = |changes: &[(&str, &str)]| {
+            let mut scenario = presets::find("qwen-7b-grpo-verl-8x80gb")
+                .unwrap()
+                .scenario();
+            for (name, value) in changes {
+                settings::set(&mut scenario, name, value).unwrap();
+            }
+            let sampling = step_time(&scenario).unwrap().sampling;
+            sampling.map_or(0.0, |sampling| sampling.expected.get())
+        };
+        // 7.6 billion weights of two bytes on two GPUs, 1024 tokens, 3.35 TB/s.
+        let least = 7.6e9 * 1024.0 / 3.35e12;
+        let [once, twice] = ["1024", "2048"].map(|completion| with(&[("completion", completion)]));
+        assert!((least..4.0 * least).contains(&once), "{once} {least}");
+        assert!(twice > 1.9 * once);
+        assert!(with(&[("vllm_tp", "4")]) < once);
+        assert_eq!(
+            with(&[("sampler", "generate"), ("gpus", "1"), ("par", "none")]),
+            0.0
         );
     }
 

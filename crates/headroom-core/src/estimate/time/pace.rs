@@ -269,7 +269,7 @@ fn of_kernel(kernel: &Kernel, speeds: &Speeds) -> (usize, [f64; 3]) {
     (kind, longer)
 }
 
-fn over(amount: f64, rate: Rate) -> [f64; 3] {
+pub(super) fn over(amount: f64, rate: Rate) -> [f64; 3] {
     [rate.high, rate.expected, rate.low].map(|rate| amount / rate.max(f64::MIN_POSITIVE))
 }
 
