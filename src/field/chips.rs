@@ -96,8 +96,8 @@ fn words(setting: &Setting, scenario: &Scenario) -> Option<String> {
         }
         "training.precision" => text::short_choice(training.precision.label()),
         "data.micro_batch" => text::batch(&scenario.data.micro_batch.to_string()),
-        "data.sequence" if scenario.data.sequence > 1 && settings::takes_length(scenario) => {
-            text::tokens(scenario.data.sequence)
+        "data.sequence" if scenario.row_length() > 1 && settings::takes_length(scenario) => {
+            text::tokens(scenario.row_length())
         }
         "data.height" => text::resolution(scenario)?,
         "data.frames" => text::frames(scenario)?,

@@ -98,7 +98,7 @@ pub fn about(scenario: &Scenario) -> String {
             }
         }
     };
-    let (batch, length) = (scenario.data.micro_batch, scenario.data.sequence);
+    let (batch, length) = (scenario.data.micro_batch, scenario.row_length());
     let pictures = (
         super::frames(scenario),
         super::resolution(scenario),

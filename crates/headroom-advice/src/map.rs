@@ -79,7 +79,7 @@ impl Size {
 
     fn get(self, scenario: &Scenario) -> u64 {
         match self {
-            Self::Sequence => scenario.data.sequence,
+            Self::Sequence => scenario.row_length(),
             Self::Image => image(scenario).unwrap_or(1),
             Self::Resolution => resolution(scenario).map_or(1, |(height, _)| height),
         }
@@ -87,7 +87,7 @@ impl Size {
 
     pub fn set(self, scenario: &mut Scenario, value: u64) {
         match self {
-            Self::Sequence => scenario.data.sequence = value,
+            Self::Sequence => scenario.set_row_length(value),
             Self::Image => {
                 scenario.model.dims.insert(IMAGE.into(), value);
             }

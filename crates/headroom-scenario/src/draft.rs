@@ -61,7 +61,13 @@ impl Draft {
             let is_default = defaults
                 .get(setting)
                 .is_some_and(|(known, _)| *known == value);
-            if setting.applies(scenario) && !is_default {
+            if !setting.applies(scenario) {
+                continue;
+            }
+            if !is_default {
+                draft.set_value(setting, value, origin.clone());
+            } else if format.is_none() && resolve::follows_row(setting, scenario) {
+                // What it would be otherwise depends on what else is said.
                 draft.set_value(setting, value, origin.clone());
             }
         }

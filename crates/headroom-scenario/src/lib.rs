@@ -19,6 +19,7 @@ mod check;
 mod choices;
 mod draft;
 mod irreps;
+mod length;
 mod pictures;
 mod problem;
 mod quantity;

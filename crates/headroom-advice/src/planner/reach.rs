@@ -37,7 +37,7 @@ impl Reach {
                 changed.data.micro_batch = value;
                 changed.training.accumulation = 1;
             }
-            Self::Length => changed.data.sequence = value,
+            Self::Length => changed.set_row_length(value),
         }
         changed
     }
@@ -45,7 +45,7 @@ impl Reach {
     fn value(self, run: &Scenario) -> u64 {
         match self {
             Self::Batch => run.data.micro_batch,
-            Self::Length => run.data.sequence,
+            Self::Length => run.row_length(),
         }
     }
 

@@ -67,7 +67,8 @@ pub fn in_words(resolved: &Resolved) -> Option<String> {
         let words = match assumption.setting.path {
             "data.micro_batch" if product => {
                 let data = &resolved.scenario.data;
-                format!("batch {} × {} tokens", data.micro_batch, data.sequence)
+                let length = resolved.scenario.row_length();
+                format!("batch {} × {length} tokens", data.micro_batch)
             }
             "data.sequence" if product => continue,
             _ => phrase(assumption, &resolved.scenario),
@@ -120,7 +121,7 @@ fn phrase(assumption: &Assumption, scenario: &Scenario) -> String {
             return format!("{name} as the GPU");
         }
         "data.micro_batch" => return format!("batch {}", scenario.data.micro_batch),
-        "data.sequence" => return format!("{} tokens", scenario.data.sequence),
+        "data.sequence" => return format!("{} tokens", scenario.row_length()),
         "data.height" => {
             let data = &scenario.data;
             return size(or_own(data.height, "height"), or_own(data.width, "width"));

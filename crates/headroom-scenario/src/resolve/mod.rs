@@ -8,6 +8,7 @@ mod catalogue;
 mod format;
 mod method;
 mod origin;
+mod rows;
 mod trainer;
 mod usual;
 
@@ -16,6 +17,7 @@ use std::collections::BTreeMap;
 pub use assumptions::{Assumption, assumptions, in_words};
 pub use method::{MethodDefault, method_default};
 pub use origin::{Library, Origin};
+pub(crate) use rows::follows_row;
 pub use trainer::{StackDefault, stack_defaults};
 
 use super::settings::{self, SettingId, Value};
@@ -36,8 +38,12 @@ type Values = BTreeMap<SettingId, (Value, Origin)>;
 pub fn resolve(draft: &Draft) -> Resolved {
     // Which defaults hold depends on the software, the model and the method that the draft names.
     let stack_and_model = fill(draft, &format::values(draft.format())).scenario;
+    let edited = rows::edited(draft, &stack_and_model);
+    let draft = edited.as_ref().unwrap_or(draft);
     let usual = draft.has_usual_run().then(|| said_of_adapters(draft));
-    fill(draft, &defaults(draft.format(), usual, &stack_and_model))
+    let mut values = defaults(draft.format(), usual, &stack_and_model);
+    rows::apply(draft, &stack_and_model, &mut values);
+    fill(draft, &values)
 }
 
 /// Whether the draft wants adapters; `None` if it leaves that open.

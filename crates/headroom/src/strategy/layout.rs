@@ -107,7 +107,7 @@ fn of_plan(plan: &Plan) -> Document {
 /// Of all GPUs together.
 fn tokens(plan: &Plan) -> Option<f64> {
     let scenario = &plan.full.scenario;
-    let all = scenario.effective_batch() as f64 * scenario.data.sequence as f64;
+    let all = scenario.effective_batch() as f64 * scenario.row_length() as f64;
     Some(all / seconds(&plan.full)?.max(f64::MIN_POSITIVE))
 }
 

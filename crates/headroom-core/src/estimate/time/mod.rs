@@ -110,7 +110,7 @@ pub(super) fn of_run(case: &Case, run: &Run, plain: Option<&Run>, speeds: &Speed
     let tokens = case
         .model
         .filter(|model| reads_text(model.category))
-        .map(|_| samples * scenario.data.sequence as f64);
+        .map(|_| samples * scenario.row_length() as f64);
     StepTime {
         step,
         forward: phase_times.forward.span(),
