@@ -116,6 +116,8 @@ pub fn program_group(target: &Target) -> &'static str {
         "plain" | "hf" | "accelerate" | "deepspeed" | "lightning" => text::OWN_LOOP,
         "trl" | "axolotl" | "llama-factory" | "swift" | "unsloth" | "torchtune" => text::TUNING,
         "verl" => text::REINFORCEMENT,
+        "kohya" | "diffusers" | "musubi" | "ai-toolkit" | "simpletuner" | "diffusion-pipe"
+        | "onetrainer" => text::DIFFUSION,
         "torchtitan" | "megatron" => text::PRETRAINING,
         "dreams" | "gsa" | "peptrm" | "prs-med" | "rna-3e-ffi" => text::RESEARCH,
         _ => text::STARTERS,

@@ -21,6 +21,7 @@ pub const RESEARCH: &str = "Research systems";
 pub const OWN_LOOP: &str = "Your own loop";
 pub const TUNING: &str = "Fine-tuning";
 pub const PRETRAINING: &str = "Pre-training";
+pub const DIFFUSION: &str = "Images and videos";
 pub const STARTERS: &str = "Clusters and clouds";
 
 pub const USUAL: &str = "Usual";

@@ -47,6 +47,8 @@ pub struct Facts {
     /// `None`: the weights themselves are trained.
     pub adapter: Fact<Option<Adapter>>,
     pub rank: Fact<u64>,
+    /// Whether adapters are in fp32 over a base of 16 bits.
+    pub fp32_adapters: Fact<bool>,
     pub targets: Fact<Vec<String>>,
     pub trained: Fact<Trained>,
     /// In the program's own word, such as `adamw_bnb_8bit`.
@@ -202,6 +204,7 @@ impl Facts {
             compute,
             adapter,
             rank,
+            fp32_adapters,
             targets,
             trained,
             optimizer,

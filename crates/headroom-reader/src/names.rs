@@ -1,5 +1,6 @@
 //! Names of models as people write them: an id of the hub, a folder, a tag; with what the name says of its weights.
 
+use super::programs::diffusion_pipe;
 use super::words::Weights;
 use headroom_catalog::{Storage, model_name};
 
@@ -18,7 +19,16 @@ pub struct Named {
 
 /// Reads a model's name; `catalog/names.yaml` and the catalogue's `names` module have the rules.
 pub fn named(text: &str) -> Named {
-    let found = model_name(text);
+    // A file by its name, with the kind of network that a program builds for it.
+    let kind = text
+        .strip_suffix(')')
+        .and_then(|text| text.split_once(" (type "));
+    let mut found = model_name(kind.map_or(text, |(name, _)| name));
+    if let Some(network) = kind.and_then(|(_, kind)| diffusion_pipe::network(kind))
+        && found.entry.is_none()
+    {
+        found = model_name(network);
+    }
     Named {
         catalogue: found.entry.map(|entry| entry.id),
         weights: found.storage.map(weights),
@@ -61,5 +71,12 @@ mod tests {
         assert_eq!(refused.catalogue, Some("llama-3.2-3b"));
         assert!(refused.refused.is_some_and(|why| why.contains("GGUF")));
         assert_eq!(named("/model"), Named::default());
+        check("FLUX.1-dev (type flux)", Some("flux.1-dev"), None);
+        check(
+            "mine.safetensors (type qwen_image)",
+            Some("qwen-image"),
+            None,
+        );
+        check("mine.safetensors (type wan)", None, None);
     }
 }

@@ -15,6 +15,7 @@ const NAMES: &[(&str, &[&str])] = &[
     (
         "adamw",
         &[
+            "torch_adamw",
             "adamw_torch",
             "adamw",
             "adam",
@@ -45,6 +46,7 @@ const NAMES: &[(&str, &[&str])] = &[
     (
         "adamw-8bit",
         &[
+            "bnb_adamw8bit",
             "adamw_bnb_8bit",
             "adamw_8bit",
             "adamw8bit",
@@ -56,24 +58,31 @@ const NAMES: &[(&str, &[&str])] = &[
     (
         "adamw-paged",
         &[
+            "bnb_adamw_paged",
             "paged_adamw_32bit",
             "paged_adamw",
             "pagedadamw",
             "pagedadamw32bit",
         ],
     ),
-    ("adamw-paged-8bit", &["paged_adamw_8bit", "pagedadamw8bit"]),
-    ("adamw-8bit-ao", &["adamw_torch_8bit"]),
-    ("adamw-4bit-ao", &["adamw_torch_4bit"]),
+    (
+        "adamw-paged-8bit",
+        &["bnb_adamw8bit_paged", "paged_adamw_8bit", "pagedadamw8bit"],
+    ),
+    ("adamw-8bit-ao", &["ao_adamw8bit", "adamw_torch_8bit"]),
+    ("adamw-4bit-ao", &["ao_adamw4bit", "adamw_torch_4bit"]),
     ("adamw-bnb", &["adamw_bnb", "adamw_bnb_32bit"]),
     ("ademamix", &["ademamix"]),
     ("ademamix-8bit", &["ademamix_8bit"]),
     ("ademamix-paged", &["paged_ademamix_32bit"]),
     ("ademamix-paged-8bit", &["paged_ademamix_8bit"]),
     ("lion-bnb", &["lion_32bit"]),
-    ("lion-8bit", &["lion_8bit", "lion8bit"]),
+    ("lion-8bit", &["bnb_lion8bit", "lion_8bit", "lion8bit"]),
     ("lion-paged", &["paged_lion_32bit"]),
-    ("lion-paged-8bit", &["paged_lion_8bit", "pagedlion8bit"]),
+    (
+        "lion-paged-8bit",
+        &["bnb_lion8bit_paged", "paged_lion_8bit", "pagedlion8bit"],
+    ),
     ("rmsprop-bnb", &["rmsprop_bnb", "rmsprop_bnb_32bit"]),
     ("rmsprop-8bit", &["rmsprop_bnb_8bit"]),
     (

@@ -102,6 +102,7 @@ pub fn json(facts: &Facts) -> Document {
     table.add("compute", &facts.compute);
     table.add("adapter", &facts.adapter);
     table.add("rank", &facts.rank);
+    table.add("fp32_adapters", &facts.fp32_adapters);
     table.add("targets", &facts.targets);
     table.add("trained", &facts.trained);
     table.add("optimizer", &facts.optimizer);

@@ -81,6 +81,28 @@ fn expressible(target: &str, text: &str) -> Scenario {
             ("loss", "chunked-checkpoint"),
         ],
         "megatron" => &[("precision", "amp-bf16"), ("optim", "adamw-fused")],
+        "kohya" => &[("model", "sdxl-unet"), ("lora", "off")],
+        "diffusers" => &[
+            ("model", "sdxl-unet"),
+            ("lora", "off"),
+            ("precision", "amp-bf16"),
+        ],
+        "musubi" => &[
+            ("model", "wan2.1-t2v-1.3b"),
+            ("lora", "on"),
+            ("lora_targets", "to_q,to_k,to_v,to_out.0,net.0.proj,net.2"),
+        ],
+        "ai-toolkit" | "onetrainer" => &[("model", "sdxl-unet"), ("lora", "off"), ("gpus", "1")],
+        "simpletuner" => &[
+            ("model", "sdxl-unet"),
+            ("lora", "off"),
+            ("precision", "bf16"),
+        ],
+        "diffusion-pipe" => &[
+            ("model", "flux.1-dev"),
+            ("lora", "off"),
+            ("precision", "bf16"),
+        ],
         _ => &[],
     };
     let common = [

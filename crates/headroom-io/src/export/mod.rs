@@ -4,23 +4,31 @@ pub mod shell;
 
 mod accelerate;
 mod adapters;
+mod ai_toolkit;
 mod axolotl;
 mod change;
 mod command;
 pub mod common;
 mod deepspeed;
+mod diffusers;
+mod diffusion;
+mod diffusion_pipe;
 pub mod header;
 mod hf;
 mod job;
+mod kohya;
 mod kubernetes;
 mod layout;
 mod lightning;
 mod llamafactory;
 mod megatron;
+mod musubi;
+mod onetrainer;
 mod plain;
 mod ray;
 mod refuse;
 mod remedy;
+mod simpletuner;
 mod skypilot;
 mod slurm;
 mod starter;
@@ -90,6 +98,13 @@ const TARGETS: &[Target] = &[
     swift::TARGET,
     unsloth::TARGET,
     verl::TARGET,
+    kohya::TARGET,
+    diffusers::TARGET,
+    musubi::TARGET,
+    ai_toolkit::TARGET,
+    simpletuner::TARGET,
+    diffusion_pipe::TARGET,
+    onetrainer::TARGET,
     torchtune::TARGET,
     torchtitan::TARGET,
     megatron::TARGET,

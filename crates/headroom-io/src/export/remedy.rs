@@ -89,7 +89,10 @@ impl Target {
         let setting = settings::find(problem.field())?;
         let peak = quick_peak(scenario).ok();
         let mut best: Option<(Bytes, Remedy)> = None;
-        for value in candidates(setting) {
+        for value in candidates(setting)
+            .into_iter()
+            .chain(named(setting, problem))
+        {
             let mut changed = scenario.clone();
             if setting.set(&mut changed, &value).is_err() || changed == *scenario {
                 continue;
@@ -127,6 +130,26 @@ fn candidates(setting: &Setting) -> Vec<String> {
         _ => {}
     }
     values
+}
+
+/// The value that a problem itself names before it says for whom: a list of names, or a number.
+fn named(setting: &Setting, problem: &Problem) -> Option<String> {
+    let Problem::Unexpected { expected, .. } = problem else {
+        return None;
+    };
+    let ends = |c: char| match setting.value_type {
+        ValueType::Words => c == ' ',
+        _ => !c.is_ascii_digit(),
+    };
+    let value = expected
+        .split(ends)
+        .next()
+        .filter(|value| !value.is_empty())?;
+    let is_named = matches!(
+        setting.value_type,
+        ValueType::Words | ValueType::Whole { .. }
+    );
+    is_named.then(|| value.into())
 }
 
 /// A field's value as people read it.

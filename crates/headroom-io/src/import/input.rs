@@ -184,7 +184,9 @@ fn others(files: &[File], beside: &dyn Beside, run: Option<&Scenario>) -> Input 
         .filter_map(|document| known(&document, run_or_default))
         .collect();
     exact.sort_by_key(|exact| exact.part);
-    let exact = exact.into_iter().next();
+    // Scripts for images have flags of the same names as a Trainer's, which mean other things.
+    let images = facts.task.value() == Some(&Task::Diffusion);
+    let exact = exact.into_iter().next().filter(|_| !images);
     let mut input = match exact {
         Some(exact) if facts.unrecognised => of_import(exact, run.is_some()),
         // Its own reader knows it, and knows that it trains nothing.

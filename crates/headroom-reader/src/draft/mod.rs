@@ -3,6 +3,7 @@
 mod task;
 mod weights;
 
+pub use self::weights::adapted_layers;
 use headroom_catalog::{Class, Gpu, ModelCategory, ModelEntry, Vendor, gpus, model};
 use headroom_scenario::resolve::Origin;
 use headroom_scenario::{Draft, settings};

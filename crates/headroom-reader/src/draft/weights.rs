@@ -4,7 +4,7 @@ use super::{Writer, is_diffusion};
 use crate::fact::{self, Fact};
 use crate::facts::Facts;
 use crate::words::{Adapter, Compute, DataParallel, Trained, Weights};
-use headroom_catalog::model;
+use headroom_catalog::{ModelEntry, model};
 
 impl Writer {
     /// Types of weights and operations.
@@ -63,6 +63,10 @@ impl Writer {
                 };
                 self.set("training.lora.method", method, origin);
                 self.whole("training.lora.rank", &facts.rank);
+                if let Fact::Known { value, origin } = &facts.fp32_adapters {
+                    let kind = if *value { "on" } else { "off" };
+                    self.set("training.lora.fp32_adapters", kind, origin);
+                }
                 if let Fact::Known { value, origin } = &facts.targets
                     && value.iter().all(|name| {
                         name.chars()
@@ -95,33 +99,52 @@ impl Writer {
         }
     }
 
-    /// Where nothing says which layers of a diffusion network are adapted: all linear layers of its blocks, as trainers with
-    /// files of their own do, or attention's, as diffusers' scripts do.
+    /// Where nothing says which layers of a diffusion network are adapted.
     pub(super) fn diffusion_targets(&mut self, facts: &Facts, origin: &fact::Origin) {
-        const ATTENTION: &str = "to_q,to_k,to_v,to_out.0";
-        const ALL: &str = "to_q,to_k,to_v,to_out.0,add_q_proj,add_k_proj,add_v_proj,to_add_out,net.0.proj,net.2,proj_mlp,\
-                           proj_out,to_qkv_mlp_proj,to_out,linear_in,linear_out,w1,w2,w3";
-        let diffusion = facts.network().and_then(model).is_some_and(is_diffusion);
+        let entry = facts
+            .network()
+            .and_then(model)
+            .filter(|it| is_diffusion(it));
         let written = facts
             .targets
             .value()
             .is_some_and(|names| names.iter().all(|name| name != "all-linear"));
-        if !diffusion || written {
+        let Some(entry) = entry.filter(|_| !written) else {
             return;
-        }
-        let own = [
-            "kohya",
-            "musubi",
-            "diffusion-pipe",
-            "onetrainer",
-            "ai-toolkit",
-        ];
-        let names = if own.iter().any(|name| self.tool.starts_with(name)) {
-            ALL
-        } else {
-            ATTENTION
         };
-        self.set("training.lora.targets", names, origin);
+        self.set(
+            "training.lora.targets",
+            adapted_layers(self.tool, entry),
+            origin,
+        );
+    }
+}
+
+/// The layers of a diffusion network that a program adapts by default: all linear layers of its blocks, as trainers with files of
+/// their own do, or attention's, as diffusers' scripts do.
+pub fn adapted_layers(tool: &str, entry: &ModelEntry) -> &'static str {
+    const ATTENTION: &str = "to_q,to_k,to_v,to_out.0";
+    // `Transformer2DModel`, of which kohya's and OneTrainer's modules adapt every linear layer and 1 × 1 convolution.
+    const OF_UNET: &str = "to_q,to_k,to_v,to_out.0,net.0.proj,net.2,proj_in,proj_out";
+    const BLOCKS: &str = "to_q,to_k,to_v,to_out.0,add_q_proj,add_k_proj,add_v_proj,to_add_out,net.0.proj,net.2,w1,w2,w3";
+    // With blocks that see texts and pictures as one sequence, whose names a last layer may have in other networks.
+    const SINGLE_BLOCKS: &str = "to_q,to_k,to_v,to_out.0,add_q_proj,add_k_proj,add_v_proj,to_add_out,net.0.proj,net.2,\
+                                 proj_mlp,proj_out,to_qkv_mlp_proj,to_out,linear_in,linear_out";
+    let own = [
+        "kohya",
+        "musubi",
+        "diffusion-pipe",
+        "onetrainer",
+        "ai-toolkit",
+    ];
+    if !own.iter().any(|name| tool.starts_with(name)) {
+        ATTENTION
+    } else if entry.arch == "unet" {
+        OF_UNET
+    } else if entry.size("single_layers").is_some() {
+        SINGLE_BLOCKS
+    } else {
+        BLOCKS
     }
 }
 
@@ -135,7 +158,8 @@ fn precision(weights: Option<Weights>, compute: Compute, data: DataParallel) -> 
             | Weights::Int8
             | Weights::GptqInt4
             | Weights::AwqInt4
-            | Weights::Int4,
+            | Weights::Int4
+            | Weights::Fp8,
         ) => true,
         Some(weights) => weights == of,
         None => false,

@@ -151,7 +151,13 @@ fn process_facts(keys: &Keys) -> Facts {
     network(keys, &mut facts);
     facts.optimizer = keys
         .text("train.optimizer")
-        .map(|name| name.to_ascii_lowercase())
+        .map(|name| {
+            let fused = keys.switch("train.optimizer_params.fused").value() == Some(&true);
+            match name.to_ascii_lowercase().as_str() {
+                "adamw" if fused => "adamw_fused".into(),
+                name => name.into(),
+            }
+        })
         .or_default("adamw".into(), DEFAULT);
     facts.checkpointing = keys
         .switch("train.gradient_checkpointing")
@@ -292,6 +298,14 @@ fn network(keys: &Keys, facts: &mut Facts) {
             .or(keys.whole("network.linear"))
             .or_default(4, DEFAULT);
     }
+    // A part of a layer's path; with a dot before it, the beginning of a name.
+    let only = keys.list("network.network_kwargs.only_if_contains");
+    facts.targets = only.map(|names| {
+        let bare = names
+            .iter()
+            .map(|name| name.trim_start_matches('.').to_string());
+        bare.collect()
+    });
     if let Fact::Unknown(why) = &adapter {
         facts.trained = Fact::Unknown(why.clone());
     } else {

@@ -51,6 +51,12 @@ const TYPES: &[(&str, bool, Option<&str>)] = &[
     ("minimax_h3", true, Some("MiniMaxAI/MiniMax-H3")),
 ];
 
+/// The network of a `model.type` that has one.
+pub fn network(kind: &str) -> Option<&'static str> {
+    let known = TYPES.iter().find(|(name, ..)| *name == kind);
+    known.and_then(|(.., network)| *network)
+}
+
 /// Where the diffusion model's own weights are, the most specific first.
 const PATHS: &[&str] = &[
     "model.diffusion_model",
@@ -176,6 +182,9 @@ fn precision(keys: &Keys, facts: &mut Facts) {
         keys.text("optimizer.type")
             .map(|name| match name.to_ascii_lowercase().as_str() {
                 "adamw8bitkahan" => "adamw8bit kahan".into(),
+                "adamw" if keys.switch("optimizer.fused").value() == Some(&true) => {
+                    "adamw_fused".into()
+                }
                 lower => lower.into(),
             });
 }
@@ -195,7 +204,12 @@ fn adapter(keys: &Keys, facts: &mut Facts) {
         _ => None,
     });
     facts.rank = keys.whole("adapter.rank");
-    facts.targets = Fact::default_of(vec!["all-linear".into()], DEFAULT);
+    // What modulates the blocks is in them too, unless it is excluded.
+    if !keys.has("adapter.exclude_modules") {
+        facts.targets = Fact::default_of(vec!["all-linear".into()], DEFAULT);
+    }
+    let own = keys.text("adapter.dtype").or(keys.text("model.dtype"));
+    facts.fp32_adapters = own.map(|name| weights(&name) == Some(Weights::Fp32));
     facts.trained = Fact::follows(Trained::Adapters, "[adapter]");
     facts.base_dtype = facts.weights.clone();
 }

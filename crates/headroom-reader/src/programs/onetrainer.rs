@@ -86,9 +86,15 @@ fn facts(keys: &Keys) -> Facts {
     facts.optimizer = keys
         .text("optimizer.optimizer")
         .or(keys.text("optimizer"))
-        .map(|name| name.to_ascii_lowercase())
+        .map(|name| {
+            let fused = keys.switch("optimizer.fused").value() == Some(&true);
+            match name.to_ascii_lowercase().as_str() {
+                "adamw" if fused => "adamw_fused".into(),
+                name => name.into(),
+            }
+        })
         .or_default("adamw".into(), DEFAULT);
-    checkpointing(keys, &mut facts);
+    checkpointing(keys, network, &mut facts);
     facts.attention = keys
         .text("attention_mechanism")
         .and_then(|name| match name.as_str() {
@@ -211,12 +217,28 @@ fn method(keys: &Keys, network: &str, facts: &mut Facts) {
         }))
     });
     facts.rank = keys.whole("lora_rank").or_default(16, DEFAULT);
+    let own = keys.text("lora_weight_dtype");
+    let own = own.or_default("FLOAT_32".into(), DEFAULT);
+    facts.fp32_adapters = own.map(|name| weights(&name) == Some(Weights::Fp32));
+    // Parts of paths; with a dot before them, beginnings of names. Full paths are not understood.
+    let filter = keys.list("layer_filter");
+    let bare = |names: Vec<String>| -> Vec<String> {
+        let names = names.iter().flat_map(|name| name.split(','));
+        let names = names.map(|name| name.trim().trim_start_matches('.').to_string());
+        names.filter(|name| !name.is_empty()).collect()
+    };
+    let names = filter.map(bare);
+    if names.value().is_some_and(|names| !names.is_empty()) {
+        facts.targets = names;
+    }
     facts.trained = Fact::read(Trained::Adapters, "training_method");
     facts.base_dtype = facts.weights.clone();
 }
 
-fn checkpointing(keys: &Keys, facts: &mut Facts) {
-    let how = keys.text("gradient_checkpointing");
+fn checkpointing(keys: &Keys, network: &str, facts: &mut Facts) {
+    // A setting of each part since version 11 of the files, of all before.
+    let own = keys.text(&format!("{network}.gradient_checkpointing"));
+    let how = own.or(keys.text("gradient_checkpointing"));
     facts.checkpointing = match how.value().map(|how| how.to_ascii_uppercase()).as_deref() {
         None => Fact::default_of(Checkpointing::On, DEFAULT),
         Some("OFF" | "FALSE") => Fact::read(Checkpointing::Off, "gradient_checkpointing"),

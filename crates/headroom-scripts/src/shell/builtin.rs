@@ -153,6 +153,8 @@ impl Shell<'_> {
                     if flags.contains('a') {
                         self.export_all = flags.starts_with('-');
                     }
+                    // `set -euo pipefail`: the option's name is no argument.
+                    at += usize::from(flags.contains('o'));
                 }
                 _ => {
                     let values = words.get(at - 1..).unwrap_or_default().to_vec();

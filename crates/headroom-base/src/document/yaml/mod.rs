@@ -6,6 +6,7 @@ use serde::de::DeserializeSeed;
 
 use super::Document;
 use super::deserialize::LENIENT;
+pub(crate) use write::is_printable;
 pub use write::{comment, scalar, write};
 
 /// The document, or what is wrong with the text and where.

@@ -194,7 +194,7 @@ pub fn scalar(text: &str) -> String {
 
 /// Whether a file may hold the character as it is: no controls, line separators or byte-order marks, which YAML
 /// does not have, and none of the marks that make text read backwards, which hide what a line says.
-fn is_printable(c: char) -> bool {
+pub fn is_printable(c: char) -> bool {
     let special = matches!(
         c,
         '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}'

@@ -27,6 +27,11 @@ pub const PROGRAM: Program = Program {
 
 const DEFAULT: &str = "the script's parser";
 
+/// The layers that a script adapts where no argument says so.
+pub fn adapted(script: &str) -> Option<&'static [&'static str]> {
+    scripts::named(script).map(|script| script.targets)
+}
+
 /// Flags that people's own scripts keep from the examples.
 const MARKS: &[&str] = &[
     "instance_data_dir",
@@ -52,7 +57,6 @@ const NOT_MODELLED: &[(&str, &str)] = &[
         "with_prior_preservation",
         "every step has as many images of the class as of the subject",
     ),
-    ("use_ema", "a moving average of all weights"),
     (
         "offload",
         "the VAE and the text encoders are on the host while they are not used",
@@ -141,6 +145,7 @@ fn facts(source: &Source, launch: &Launch, flags: &Keys, known: Option<&Script>)
     method(flags, known, &mut facts);
     precision(source, flags, known, &mut facts);
     facts.optimizer = optimizer(flags);
+    facts.ema = flags.switch("use_ema").or_default(false, DEFAULT);
     facts.checkpointing = flags
         .switch("gradient_checkpointing")
         .map(|on| {
@@ -386,6 +391,13 @@ fn precision(source: &Source, flags: &Keys, known: Option<&Script>, facts: &mut 
         facts.adapter = Fact::default_of(Some(Adapter::Qlora), "the script's BitsAndBytesConfig");
         return;
     }
+    if known.is_some_and(|script| script.kind == Kind::Lora) && facts.rank.is_known() {
+        // `cast_training_params` is for fp16; PEFT makes adapters in the type of their layer.
+        facts.fp32_adapters = facts
+            .compute
+            .clone()
+            .map(|compute| compute != Compute::Bf16Autocast);
+    }
     facts.weights = if full {
         facts.base_dtype = short;
         Fact::default_of(Weights::Fp32, DEFAULT)
@@ -428,7 +440,7 @@ mod tests {
                 ("compute", "bf16 autocast"),
                 ("trained", "all of the unet"),
                 ("strategy", "ddp"),
-                ("not_modelled", "use_ema: a moving average of all weights"),
+                ("ema", "true"),
             ],
         );
     }

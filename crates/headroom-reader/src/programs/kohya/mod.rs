@@ -196,13 +196,20 @@ fn facts(source: &Source, keys: &Keys, script: Script) -> Facts {
     } else if on("use_lion_optimizer") {
         Fact::read("lion".into(), "use_lion_optimizer")
     } else {
+        let arguments = keys.list("optimizer_args");
+        let fused = arguments
+            .value()
+            .is_some_and(|all| all.iter().any(|it| it == "fused=True"));
         keys.text("optimizer_type")
             .or(keys.text("optimizer"))
             .map(|name| {
-                name.rsplit('.')
-                    .next()
-                    .unwrap_or(&name)
-                    .to_ascii_lowercase()
+                let name = name.rsplit('.').next().unwrap_or(&name);
+                let name = name.to_ascii_lowercase();
+                if fused && name == "adamw" {
+                    "adamw_fused".into()
+                } else {
+                    name
+                }
             })
             .or_default("adamw".into(), DEFAULT)
     };
@@ -289,7 +296,10 @@ fn trained(keys: &Keys, script: Script, facts: &mut Facts) {
             let only = on("network_train_unet_only") || script.musubi;
             Fact::read(!only, "network_train_unet_only")
         }
-        Kind::DreamBooth => Fact::default_of(true, "train_db.py"),
+        Kind::DreamBooth => match keys.text("stop_text_encoder_training").value() {
+            Some(never) if never == "-1" => Fact::read(false, "stop_text_encoder_training"),
+            _ => Fact::default_of(true, "train_db.py"),
+        },
         _ => keys.switch("train_text_encoder").or_default(false, DEFAULT),
     };
     match script.kind {
@@ -387,6 +397,9 @@ fn precision(keys: &Keys, script: Script, facts: &mut Facts) {
             None => Fact::default_of(Weights::Fp32, DEFAULT),
         };
         return;
+    }
+    if pure.is_some() {
+        facts.fp32_adapters = Fact::read(false, "full_bf16");
     }
     // What is frozen is in the type of autocast.
     facts.weights = match (eight, pure) {

@@ -197,11 +197,33 @@ pub fn named(name: &str) -> Option<Script> {
     SCRIPTS.iter().find(|script| script.name == name).copied()
 }
 
+/// Scripts of musubi-tuner by a part of the name of the module that each is given.
+const BY_MODULE: &[(&str, &str)] = &[
+    ("wan", "wan_train_network"),
+    ("qwen_image", "qwen_image_train_network"),
+    ("flux_2", "flux_2_train_network"),
+    ("flux", "flux_kontext_train_network"),
+    ("hv_1_5", "hv_1_5_train_network"),
+    ("framepack", "fpack_train_network"),
+    ("zimage", "zimage_train_network"),
+    ("kandinsky", "kandinsky5_train_network"),
+    ("hidream_o1", "hidream_o1_train_network"),
+    ("ideogram4", "ideogram4_train_network"),
+    ("krea2", "krea2_train_network"),
+    ("networks.lora", "hv_train_network"),
+];
+
 /// The script that a file of settings is for, by what it holds.
 pub fn of_settings(keys: &Keys) -> Script {
     let module = keys.text("network_module").or(keys.text("LoRA_type"));
     let module = module.value().map(|name| name.to_ascii_lowercase());
     let has = |part: &str| module.as_deref().is_some_and(|name| name.contains(part));
+    let of_module = BY_MODULE.iter().find(|(part, _)| has(part));
+    if keys.has("dit")
+        && let Some(script) = of_module.and_then(|(_, name)| named(name))
+    {
+        return script;
+    }
     let on = |key: &str| keys.switch(key).value() == Some(&true);
     let network = module.is_some() || keys.has("network_dim");
     let kind = if network { Kind::Network } else { Kind::Full };

@@ -12,6 +12,14 @@ struct Family {
     paths: &'static [(&'static str, &'static str)],
 }
 
+/// Every family's flavours with the place of their weights.
+pub fn flavours() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> + Clone {
+    FAMILIES.iter().flat_map(|family| {
+        let paths = family.paths.iter();
+        paths.map(|(flavour, path)| (family.name, *flavour, *path))
+    })
+}
+
 /// The model of a family's flavour.
 pub fn model(family: &Fact<String>, flavour: &Fact<String>) -> Fact<String> {
     let Fact::Known { value: name, .. } = family else {

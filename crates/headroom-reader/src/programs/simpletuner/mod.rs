@@ -3,6 +3,8 @@
 
 mod families;
 
+pub use families::flavours;
+
 use headroom_base::document::{Document, json};
 
 use super::diffusion::{autocast, weights};
@@ -235,6 +237,11 @@ fn adapter(source: &Source, keys: &Keys, facts: &mut Facts) {
     facts.trained = Fact::follows(Trained::Adapters, "model_type lora");
     facts.base_dtype = facts.weights.clone();
     facts.targets = keys.list("peft_lora_target_modules");
+    // PEFT makes them in the type of their layer.
+    facts.fp32_adapters = facts
+        .compute
+        .clone()
+        .map(|compute| compute != Compute::Bf16);
     let style = keys
         .text("lora_type")
         .or_default("standard".into(), DEFAULT);

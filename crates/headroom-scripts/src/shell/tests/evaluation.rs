@@ -283,6 +283,10 @@ fn cases_and_options() {
         &["run|y"],
     );
     check("set -- a b c; shift; run $1 $# \"$@\"", &["run|b|2|b|c"]);
+    check(
+        "set -euo pipefail\nrun --rank 16 \"$@\"",
+        &["run|--rank|16"],
+    );
 }
 
 #[test]
