@@ -3,13 +3,14 @@
 use super::common::{file, learning_rate, machines, script};
 use super::diffusion::{self, Run, Trainer};
 use super::header::header;
-use super::{Files, Target, common, shell};
+use super::{Files, Target, common, refuse, shell};
+use std::sync::OnceLock;
+
 use headroom_base::document::{Document, json};
 use headroom_catalog as catalog;
 use headroom_core::estimate::Estimate;
-use headroom_reader::names;
 use headroom_reader::programs::simpletuner::flavours;
-use headroom_scenario::{Case, Parallelism, Precision, Problem, Quantization, Scenario, settings};
+use headroom_scenario::{Parallelism, Precision, Problem, Quantization, Scenario, settings};
 
 pub(super) const TARGET: Target = Target {
     id: "simpletuner",
@@ -47,20 +48,15 @@ const TRAINER: Trainer = Trainer {
 };
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
-    let mut problems = Vec::new();
-    let flavour = flavour(scenario);
-    if flavour.is_none() {
-        let own = flavours().filter_map(|(.., path)| names::named(path).catalogue);
-        let mut ids: Vec<&str> = own.collect();
-        ids.sort_unstable();
-        ids.dedup();
-        let expected = format!("one of {} for this target", ids.join(", "));
-        problems.push(Problem::new("model.id", &scenario.model.id, expected));
-    }
+    let model = refuse::model_among(scenario, models(), |(id, ..)| id);
+    let (model, mut problems) = match model {
+        Ok(model) => (Some(model), Vec::new()),
+        Err(problem) => (None, vec![problem]),
+    };
     problems.extend(diffusion::squares(scenario));
     problems.extend(adapters(scenario));
     let run = diffusion::run(scenario, &TRAINER, problems)?;
-    let Some((family, flavour)) = flavour else {
+    let Some((_, family, flavour)) = model else {
         return Err(Vec::new());
     };
     let header = header(&TARGET, scenario, estimate);
@@ -81,19 +77,25 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     ])
 }
 
-/// Its family and flavour of the scenario's model.
-fn flavour(scenario: &Scenario) -> Option<(&'static str, &'static str)> {
-    let wanted = Case::of(scenario).listed_model()?.id;
-    let of = |path: &str| catalog::model_named(path).map(|entry| entry.id);
-    let mut all = flavours().filter(|(.., path)| of(path) == Some(wanted));
-    // Its own name for a model comes before those of its finetunes.
-    let exact = all.clone().find(|(.., path)| {
-        let own = catalog::model(wanted).map(diffusion::repository);
-        own.is_some_and(|own| own.eq_ignore_ascii_case(path))
-    });
-    exact
-        .or_else(|| all.next())
-        .map(|(family, flavour, _)| (family, flavour))
+/// A model of the catalogue, and its family and flavour here.
+type Flavour = (&'static str, &'static str, &'static str);
+
+/// The models that it has: of several flavours its own name for a model comes before those of its finetunes.
+fn models() -> &'static [Flavour] {
+    static MODELS: OnceLock<Vec<Flavour>> = OnceLock::new();
+    MODELS.get_or_init(|| {
+        let known = flavours().filter_map(|(family, flavour, path)| {
+            let entry = catalog::model_named(path)?;
+            let own = diffusion::repository(entry).eq_ignore_ascii_case(path);
+            Some((entry.id, !own, family, flavour))
+        });
+        let mut all: Vec<_> = known.collect();
+        all.sort_by_key(|(id, other, ..)| (*id, *other));
+        all.dedup_by_key(|(id, ..)| *id);
+        all.into_iter()
+            .map(|(id, _, family, flavour)| (id, family, flavour))
+            .collect()
+    })
 }
 
 fn adapters(scenario: &Scenario) -> Option<Problem> {

@@ -263,7 +263,9 @@ pub(super) fn same_layers(case: &Case, lora: &Lora, own: &[&str]) -> Result<(), 
 /// A problem where a trainer picks layers by the beginning of a part of their path, and others begin so too.
 pub(super) fn substrings(scenario: &Scenario) -> Option<Problem> {
     let lora = scenario.training.lora.as_ref()?;
-    let layers = estimate::linear_layers(&Case::of(scenario)).ok()?;
+    let case = Case::of(scenario);
+    let diffuses = case.model?.category == ModelCategory::Diffusion;
+    let layers = diffuses.then(|| estimate::linear_layers(&case).ok())??;
     let is_other = |layer: &&String| {
         let path = format!(".{layer}");
         let mut names = lora.targets.iter();
