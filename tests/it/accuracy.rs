@@ -87,6 +87,14 @@ fn loops_of_ones_own() {
 }
 
 #[test]
+fn detectors_of_ultralytics() {
+    // Real networks and losses of Ultralytics 8.4.190 in a loop like its trainer's, or a plain one, on a GPU that only counts; a tenth
+    // of the places lies in an object's box.
+    check("truth_yolo", 18, Metric::Allocated, 0, 0.05, 0.12);
+    check("truth_yolo", 18, Metric::Reserved, 0, 0.8, 3.1);
+}
+
+#[test]
 fn posts_that_no_rule_was_written_for_are_told_right() {
     // Records of issue trackers, with the cause that their thread verified; the texts are what the programs printed.
     let text = headroom_testing::text("tests/data/oom_posts.jsonl");

@@ -34,6 +34,10 @@ pub trait Net {
     }
     /// Runs before the batches of a step are loaded: samples completions.
     fn before_step(&self, _cx: &Cx, _data: &Data) {}
+    /// Whether the loop that trains it puts a micro-batch on the device when its turn comes, instead of all of a step first.
+    fn loads_batches_in_turn(&self) -> bool {
+        false
+    }
     /// Whether its one list of layers can be cut into a pipeline's stages.
     fn has_stages(&self) -> bool {
         false

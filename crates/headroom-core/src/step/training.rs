@@ -116,7 +116,7 @@ impl TrainingLoop<'_> {
             self.tape.mark(step, Phase::Optimizer);
             return;
         }
-        let (batches, _waiting) = self.micro_batches();
+        let (mut batches, _waiting) = self.micro_batches();
         if let Some(pipeline) = self.pipeline {
             let passes = Passes {
                 net: self.net,
@@ -149,6 +149,7 @@ impl TrainingLoop<'_> {
                     if place == 1 {
                         before_second = self.tape.tensors_created();
                     }
+                    self.load_in_turn(&mut batches, place);
                     if let Some((batch, flight)) = batches.get(place).zip(flights.get_mut(place)) {
                         *flight = Some(self.forward(Pass::of(step, place, batches.len()), batch));
                     }
@@ -203,6 +204,10 @@ impl TrainingLoop<'_> {
             return ((0..pipeline.micro_batches).map(batch).collect(), None);
         }
         let accumulation = self.training.accumulation.max(1);
+        if self.net.loads_batches_in_turn() {
+            let none = (0..accumulation.min(MOST_PASSES)).map(|_| Vec::new());
+            return (none.collect(), None);
+        }
         let batches: Vec<_> = (0..accumulation.min(MOST_PASSES))
             .map(|_| batch::loaded(self.net, &self.cx, self.data))
             .collect();
@@ -214,6 +219,16 @@ impl TrainingLoop<'_> {
             self.tape.empty("inputs", [rest], DType::U8)
         });
         (batches, waiting)
+    }
+
+    /// Of a loop that loads a micro-batch when its turn comes: loads it, once the one before is freed.
+    fn load_in_turn(&self, batches: &mut [Vec<Tensor>], place: usize) {
+        if self.net.loads_batches_in_turn() {
+            batches.iter_mut().for_each(Vec::clear);
+            if let Some(own) = batches.get_mut(place) {
+                *own = batch::loaded(self.net, &self.cx, self.data);
+            }
+        }
     }
 
     fn forward(&mut self, pass: Pass, batch: &[Tensor]) -> InFlight {

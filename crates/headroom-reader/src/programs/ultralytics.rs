@@ -159,19 +159,13 @@ fn facts(keys: &Keys) -> Facts {
     };
     facts.offload = Fact::default_of(Offload::None, DEFAULT);
     facts.checkpointing = Fact::default_of(Checkpointing::Off, DEFAULT);
-    facts.optimizer = keys.text("optimizer").or_default("auto".into(), DEFAULT);
-    if facts.optimizer.value().is_some_and(|name| name == "auto") {
-        let note = "optimizer auto: AdamW for runs of up to 10000 steps, SGD for longer ones";
-        facts.notes.push(note.into());
-    }
+    facts.optimizer = optimizer(keys, &mut facts.notes);
     facts.evaluation = keys.switch("val").or_default(true, DEFAULT);
     facts.compile = match keys.text("compile").value().map(String::as_str) {
         None | Some("false") => Fact::default_of(false, DEFAULT),
         Some(_) => Fact::read(true, "compile"),
     };
-    facts
-        .not_modelled
-        .push("a moving average of all weights (ModelEMA)".into());
+    facts.ema = Fact::default_of(true, DEFAULT);
     if keys
         .number("multi_scale")
         .value()
@@ -182,6 +176,24 @@ fn facts(keys: &Keys) -> Facts {
         facts.not_modelled.push(what.into());
     }
     facts
+}
+
+/// `build_optimizer` in ultralytics/engine/trainer.py. SGD has momentum there, and AdamW runs fused. Which of two `auto` means depends on
+/// how many steps a run has, so on the images: AdamW up to 10000, else MuSGD, with two buffers for a matrix as AdamW has.
+fn optimizer(keys: &Keys, notes: &mut Vec<String>) -> Fact<String> {
+    let named = keys.text("optimizer").or_default("auto".into(), DEFAULT);
+    if named
+        .value()
+        .is_some_and(|name| name.eq_ignore_ascii_case("auto"))
+    {
+        let note = "optimizer auto: AdamW for runs of up to 10000 steps, MuSGD with as many states for longer ones";
+        notes.push(note.into());
+    }
+    named.map(|name| match name.to_ascii_lowercase().as_str() {
+        "auto" | "adam" | "adamw" | "musgd" => "adamw_fused".into(),
+        "sgd" => "sgd_momentum".into(),
+        _ => name,
+    })
 }
 
 fn sizes(keys: &Keys, facts: &mut Facts, task: Task) {
@@ -270,6 +282,7 @@ mod tests {
                 ("height", "960"),
                 ("compute", "fp16 autocast"),
                 ("task", "detection"),
+                ("optimizer", "sgd_momentum"),
                 ("accumulation", "2"),
             ],
         );

@@ -361,6 +361,15 @@ fn a_model_that_is_named_brings_its_usual_run() {
             ("training.lora.targets", "to_q,to_k,to_v"),
         ],
     );
+    // What one program trains starts with its defaults.
+    check(
+        "model=yolo11n",
+        &[
+            ("data.micro_batch", "16"),
+            ("training.precision", "amp-fp16"),
+            ("training.ema", "on"),
+        ],
+    );
     // What is small starts as it always did.
     let small = [("training.lora", "off"), ("data.micro_batch", "8")];
     check("model=gpt2", &small);

@@ -5,7 +5,7 @@
 
 use super::{Origin, Values};
 use crate::settings::{self, Value};
-use crate::{Case, Checkpointing, Objective, Parallelism, Precision, Scenario};
+use crate::{Case, Checkpointing, Objective, Optimizer, Parallelism, Precision, Scenario};
 use headroom_catalog::{ModelCategory, ModelEntry};
 
 /// Below this a language model is trained whole on one card.
@@ -35,8 +35,34 @@ fn is_adapted(model: &ModelEntry) -> bool {
     }
 }
 
-/// The usual values of a model that is too large to be trained like GPT-2.
+/// The run of Ultralytics' trainer with its defaults (ultralytics/cfg/default.yaml, ultralytics/engine/trainer.py): on Linux the
+/// convolutions have their channels last.
+fn apply_ultralytics(values: &mut Values) {
+    let origin = || Origin::Method {
+        why: "the trainer's default",
+        source: "ultralytics/cfg/default.yaml",
+    };
+    let switches = ["training.ema", "training.channels_last", "training.clip"];
+    let named = [
+        ("training.precision", Precision::AmpFp16.id()),
+        ("training.optimizer", Optimizer::AdamWFused.id()),
+    ];
+    let switches = switches.map(|path| (path, Value::Switch(true)));
+    let named = named.map(|(path, id)| (path, Value::Text(id.into())));
+    let batch = [("data.micro_batch", Value::Whole(16))];
+    for (path, value) in switches.into_iter().chain(named).chain(batch) {
+        if let Some(setting) = settings::find(path) {
+            values.insert(setting, (value, origin()));
+        }
+    }
+}
+
+/// The usual values of a model that is too large to be trained like GPT-2, or that one program trains.
 pub(super) fn apply(scenario: &Scenario, said: Said, values: &mut Values) {
+    let listed = Case::of(scenario).listed_model();
+    if listed.is_some_and(|model| model.arch.starts_with("yolo") && model.arch != "yolos") {
+        return apply_ultralytics(values);
+    }
     let Some(model) = Case::of(scenario)
         .listed_model()
         .filter(|model| is_adapted(model))

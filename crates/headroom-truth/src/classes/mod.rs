@@ -40,6 +40,11 @@ pub struct Record {
     task: String,
     precision: String,
     checkpointing: bool,
+    /// The setting's value; none for AdamW.
+    optim: String,
+    ema: bool,
+    channels_last: bool,
+    clip: bool,
     lora: Option<training::Adapters>,
     /// A dense mask reaches attention because of what the batch holds.
     masked: bool,

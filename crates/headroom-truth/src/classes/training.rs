@@ -40,7 +40,10 @@ pub fn training(record: &Record) -> Result<Training, String> {
     let unknown = || format!("precision `{}` is not known", record.precision);
     Ok(Training {
         precision: precision.ok_or_else(unknown)?,
-        optimizer: Optimizer::AdamW,
+        optimizer: Optimizer::from_id(&record.optim).unwrap_or(Optimizer::AdamW),
+        ema: record.ema,
+        channels_last: record.channels_last,
+        clip: record.clip,
         checkpointing: if record.checkpointing {
             Checkpointing::Layers
         } else {

@@ -1,5 +1,5 @@
-//! Detectors of transformers that predict a set of boxes: YOLOS, DETR and RT-DETR; OWL-ViT, which finds what texts name; and
-//! Faster R-CNN, which looks at regions. Their pictures have as many objects each as `objects` says.
+//! Detectors of transformers that predict a set of boxes: YOLOS, DETR and RT-DETR; OWL-ViT, which finds what texts name;
+//! Faster R-CNN, which looks at regions; and Ultralytics' YOLO, which predicts a box at every place. Their pictures have as many objects each as `objects` says.
 
 mod backbone;
 mod deformable;
@@ -10,6 +10,7 @@ mod loss;
 mod mask2former;
 mod owl;
 mod rt_detr;
+mod yolo;
 mod yolos;
 
 use super::net::Build;
@@ -25,7 +26,10 @@ pub(super) const FAMILIES: &[(&str, Build)] = &[
     ("owlvit", owl::first),
     ("rt_detr", rt_detr::first),
     ("rt_detr_v2", rt_detr::second),
+    ("yolo11", yolo::eleven),
+    ("yolo26", yolo::twenty_six),
     ("yolos", yolos::build),
+    ("yolov8", yolo::eight),
 ];
 
 /// Pictures of a height and a width, and the number of objects in each.

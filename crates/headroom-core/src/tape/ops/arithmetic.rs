@@ -1,6 +1,6 @@
 //! Sums, products and quotients of tensors.
 
-use super::super::{Saved, Tensor, borrowing, consuming, grads};
+use super::super::{DType, Saved, Tensor, borrowing, consuming, grads};
 
 impl Tensor {
     /// `self + other`.
@@ -100,6 +100,33 @@ impl Tensor {
                 });
                 let for_self = needs[0].then(|| g.zip(&other, "div"));
                 drop((this, other));
+                grads([
+                    for_self.map(|g| g.conform(a)),
+                    for_other.map(|g| g.conform(b)),
+                ])
+            })
+        })
+    }
+
+    /// `torch.minimum(self, other)` or `maximum`: both are saved for the mask of where each counts.
+    pub fn extreme(&self, other: &Tensor) -> Tensor {
+        let (a, b) = (self.meta(), other.meta());
+        self.zip(other, "maximum").from_op(&[self, other], |needs| {
+            let needs = [needs.input(0), needs.input(1)];
+            let kept = [self.save(), other.save()];
+            borrowing(move |g| {
+                let [this, other] = kept.each_ref().map(Saved::unpack);
+                // grad.masked_fill(self >= other, 0), of equal ones half.
+                let part = |needed: bool| {
+                    needed.then(|| {
+                        let half = g.map("div");
+                        let mask = this.zip_to(&other, "ge", DType::Bool);
+                        let out = g.zip_to(&mask, "masked_fill", g.dtype());
+                        drop((half, mask));
+                        out
+                    })
+                };
+                let [for_self, for_other] = needs.map(part);
                 grads([
                     for_self.map(|g| g.conform(a)),
                     for_other.map(|g| g.conform(b)),

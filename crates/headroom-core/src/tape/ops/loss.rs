@@ -58,13 +58,22 @@ impl Tensor {
 
     /// `F.binary_cross_entropy_with_logits(self, target)`.
     pub fn bce_with_logits(&self, target: &Tensor) -> Tensor {
+        self.bce_reduced(target, Tensor::scalar_mean)
+    }
+
+    /// The same with `reduction="none"`.
+    pub fn bce_with_logits_each(&self, target: &Tensor) -> Tensor {
+        self.bce_reduced(target, Tensor::clone)
+    }
+
+    fn bce_reduced(&self, target: &Tensor, reduce: fn(&Tensor) -> Tensor) -> Tensor {
         let (a, b) = (self.autocast_to_fp32(), target.autocast_to_fp32());
         // (1 - t) * x - log_sigmoid(x), the product and the difference in place (Loss.cpp).
         let log = a.map("log_sigmoid");
         let sum = b.map("rsub");
-        let mean = sum.scalar_mean();
+        let reduced = reduce(&sum);
         drop((sum, log));
-        mean.from_op(&[&a], |_| {
+        reduced.from_op(&[&a], |_| {
             let kept = [a.save(), b.save()];
             borrowing(move |_| {
                 let [a, _target] = kept.each_ref().map(Saved::unpack);

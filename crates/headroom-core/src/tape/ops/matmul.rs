@@ -106,6 +106,27 @@ impl Tensor {
         out
     }
 
+    /// `torch.matmul(self, vector)` with a vector that has no gradient: one `mv` over all leading dimensions, whose gradient is an
+    /// outer product.
+    pub fn times_vector(&self, vector: &Tensor) -> Tensor {
+        let (input, vector) = (self.autocast(), vector.autocast());
+        let tape = input.tape();
+        let flat = input.flattened();
+        let out = tape.empty("mv", [flat.size(0)], input.dtype());
+        tape.cublas_workspace();
+        let moved = input.bytes().saturating_add(out.bytes()) as f64;
+        tape.kernel("mv", input.dtype(), 2.0 * input.numel() as f64, moved);
+        let lead = Dims::new(&input.shape()[..input.shape().len().saturating_sub(1)]);
+        out.from_op(&[&flat], |_| {
+            let kept = vector.save();
+            borrowing(move |g| {
+                let vector = kept.unpack();
+                grads([Some(g.unsqueeze(1).zip(&vector, "mul"))])
+            })
+        })
+        .view(&lead)
+    }
+
     /// `torch.matmul` of tensors with three dimensions or more: a batched product of their last two.
     pub fn matmul(&self, other: &Tensor) -> Tensor {
         let other = other.autocast();

@@ -72,6 +72,16 @@ impl Tensor {
         })
     }
 
+    /// `self.atan()`: saves its input.
+    pub fn atan(&self) -> Tensor {
+        // grad / (self * self + 1)
+        self.from_input("atan", |g, input| {
+            let square = input.zip(input, "mul");
+            let sum = square.map("add");
+            g.zip(&sum, "div")
+        })
+    }
+
     /// `self.cos()`: saves its input.
     pub fn cos(&self) -> Tensor {
         self.from_input("cos", |g, input| {
