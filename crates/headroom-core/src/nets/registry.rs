@@ -84,6 +84,7 @@ fn find(architecture: &str) -> Option<Build> {
         .chain(pictures::FAMILIES)
         .chain(depth::FAMILIES)
         .chain(detection::FAMILIES)
+        .chain(detection::YOLO)
         .chain(unet::FAMILIES)
         .chain(gnn::FAMILIES)
         .chain(equivariant::FAMILIES)

@@ -17,6 +17,9 @@ use super::net::Build;
 use super::{Cx, Sizes};
 use crate::tape::{DType, Tensor};
 
+/// Ultralytics' detectors, segmenters and classifiers.
+pub(super) const YOLO: &[(&str, Build)] = yolo::FAMILIES;
+
 pub(super) const FAMILIES: &[(&str, Build)] = &[
     ("detr", detr::build),
     ("faster_rcnn", faster_rcnn::build),
@@ -26,10 +29,7 @@ pub(super) const FAMILIES: &[(&str, Build)] = &[
     ("owlvit", owl::first),
     ("rt_detr", rt_detr::first),
     ("rt_detr_v2", rt_detr::second),
-    ("yolo11", yolo::eleven),
-    ("yolo26", yolo::twenty_six),
     ("yolos", yolos::build),
-    ("yolov8", yolo::eight),
 ];
 
 /// Pictures of a height and a width, and the number of objects in each.

@@ -26,7 +26,7 @@ pub(super) struct Assigned {
     /// `[B, places, classes]`
     pub scores: Tensor,
     /// What else is kept until the losses are known: labels, the number of the object, and whether there is one.
-    _held: [Tensor; 3],
+    pub _held: [Tensor; 3],
 }
 
 /// The predictions as they are compared.

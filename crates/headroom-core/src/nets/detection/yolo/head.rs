@@ -12,18 +12,28 @@ use crate::tape::ops::Conv;
 pub(super) struct Found {
     pub boxes: Tensor,
     pub scores: Tensor,
+    pub masks: Option<Masks>,
 }
 
-/// The names of a head's two lists of modules.
-type Names = [&'static str; 2];
+/// The masks of objects: numbers at each place `[B, 32, places]` by which maps `[B, 32, height, width]` are weighted.
+pub(super) struct Masks {
+    pub weights: Tensor,
+    pub maps: Tensor,
+}
+
+/// `nm`: the maps that masks are made of.
+const MASK_MAPS: u64 = 32;
+
+/// The names of a head's lists of modules for boxes, classes and masks.
+type Names = [&'static str; 3];
 
 impl Yolo {
     pub(super) fn heads(&self, cx: &Cx, maps: &[Tensor]) -> Vec<Found> {
-        let mut heads = vec![self.head(cx, maps, ["cv2", "cv3"])];
+        let mut heads = vec![self.head(cx, maps, ["cv2", "cv3", "cv4"])];
         if self.generation.has_second_head() {
             // Its gradient ends at the maps.
             let apart: Vec<Tensor> = maps.iter().map(Tensor::detach).collect();
-            heads.push(self.head(cx, &apart, ["one2one_cv2", "one2one_cv3"]));
+            heads.push(self.head(cx, &apart, ["one2one_cv2", "one2one_cv3", "one2one_cv4"]));
         }
         if self.generation.bins() > 1 {
             // `DFL`: the numbers of the bins, frozen, which only inference runs.
@@ -37,7 +47,7 @@ impl Yolo {
         heads
     }
 
-    fn head(&self, cx: &Cx, maps: &[Tensor], [of_boxes, of_classes]: Names) -> Found {
+    fn head(&self, cx: &Cx, maps: &[Tensor], [of_boxes, of_classes, of_masks]: Names) -> Found {
         let finest = maps.first().map_or(0, |map| map.size(1));
         let sides = 4 * self.generation.bins();
         let box_width = (finest / 4).max(sides).max(16);
@@ -74,7 +84,39 @@ impl Yolo {
             };
             last(cx, &x, self.classes)
         });
-        Found { boxes, scores }
+        let masks = self.has_masks.then(|| {
+            let width = (finest / 4).max(MASK_MAPS);
+            let weights = flat(of_masks, MASK_MAPS, &|cx, map| {
+                let x = Unit::new(width, 3)
+                    .run(cx, "0", map)
+                    .pipe(|x| Unit::new(width, 3).run(cx, "1", x));
+                last(cx, &x, MASK_MAPS)
+            });
+            let maps = match maps.first() {
+                Some(map) => cx.module("proto", |cx| self.prototypes(cx, map)),
+                None => weights.clone(),
+            };
+            Masks { weights, maps }
+        });
+        Found {
+            boxes,
+            scores,
+            masks,
+        }
+    }
+
+    /// `Proto` of ultralytics/nn/modules/block.py: maps of twice the finest one's size.
+    fn prototypes(&self, cx: &Cx, map: &Tensor) -> Tensor {
+        let width = self.scale.channels(256);
+        let doubling = Conv {
+            transposed: Some(0),
+            ..Conv::stride(2)
+        };
+        Unit::new(width, 3)
+            .run(cx, "cv1", map)
+            .pipe(|x| cx.conv2d("upsample", x, width, 2, doubling, true))
+            .pipe(|x| Unit::new(width, 3).run(cx, "cv2", x))
+            .pipe(|x| Unit::new(MASK_MAPS, 1).run(cx, "cv3", x))
     }
 }
 

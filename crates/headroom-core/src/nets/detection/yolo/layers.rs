@@ -21,7 +21,7 @@ pub(super) struct Scale {
 
 impl Scale {
     /// Channels, in steps of eight.
-    fn channels(&self, full: u64) -> u64 {
+    pub(super) fn channels(&self, full: u64) -> u64 {
         let scaled = full.min(self.most).saturating_mul(self.width_percent);
         scaled.div_ceil(800).max(1).saturating_mul(8)
     }
@@ -127,28 +127,62 @@ impl Yolo {
         }
     }
 
+    /// The maps of the backbone's stages.
+    fn stages(&self, layers: &mut Layers, image: &Tensor) -> Vec<Tensor> {
+        let mut x = self.halved(layers, image, 64);
+        let mut stages = Vec::new();
+        for (stage, full) in [128, 256, 512, 1024].into_iter().enumerate() {
+            x = self.halved(layers, &x, full);
+            x = self.block(layers, &x, self.in_backbone(stage));
+            stages.push(x.clone());
+        }
+        stages
+    }
+
+    fn halved(&self, layers: &mut Layers, x: &Tensor, full: u64) -> Tensor {
+        let unit = Unit::new(self.scale.channels(full), 3).halving();
+        layers.next(|cx| unit.run_here(cx, x))
+    }
+
+    /// `C2PSA`, which the generations from 11 on have.
+    fn attended(&self, layers: &mut Layers, x: &Tensor) -> Tensor {
+        if self.generation == Generation::Eight {
+            return x.clone();
+        }
+        let count = self.scale.repeats(2);
+        layers.next(|cx| attention::split(cx, x, count))
+    }
+
+    /// Scores of the classes of a whole picture (`Classify` in ultralytics/nn/modules/head.py).
+    pub(super) fn classified(&self, cx: &Cx, image: &Tensor) -> Tensor {
+        const WIDTH: u64 = 1280;
+        let mut layers = Layers { cx, at: 0 };
+        let mut x = image.clone();
+        if let Some(last) = self.stages(&mut layers, image).pop() {
+            x = last;
+        }
+        x = self.attended(&mut layers, &x);
+        layers.next(|cx| {
+            let pooled = Unit::new(WIDTH, 1)
+                .run(cx, "conv", &x)
+                .pipe(|y| y.adaptive_avg_pool2d(1))
+                .pipe(Tensor::flattened_from_one);
+            cx.linear("linear", &pooled, self.classes, true)
+        })
+    }
+
     /// The maps that the head sees, and what it found in them.
     pub(super) fn found(&self, cx: &Cx, image: &Tensor) -> (Vec<Tensor>, Vec<Found>) {
         let scale = &self.scale;
         let mut layers = Layers { cx, at: 0 };
-        let halved = |layers: &mut Layers, x: &Tensor, full| {
-            let unit = Unit::new(scale.channels(full), 3).halving();
-            layers.next(|cx| unit.run_here(cx, x))
+        let stages = self.stages(&mut layers, image);
+        let Some(mut x) = stages.last().cloned() else {
+            return (Vec::new(), Vec::new());
         };
-        let mut x = halved(&mut layers, image, 64);
-        let mut stages = Vec::new();
-        for (stage, full) in [128, 256, 512, 1024].into_iter().enumerate() {
-            x = halved(&mut layers, &x, full);
-            x = self.block(&mut layers, &x, self.in_backbone(stage));
-            stages.push(x.clone());
-        }
         let out = scale.channels(1024);
         let newer = self.generation == Generation::TwentySix;
         x = layers.next(|cx| pooled(cx, &x, out, newer));
-        if self.generation != Generation::Eight {
-            let count = scale.repeats(2);
-            x = layers.next(|cx| attention::split(cx, &x, count));
-        }
+        x = self.attended(&mut layers, &x);
         let coarse = x.clone();
         let [_, fine, middle, _] = &stages[..] else {
             return (Vec::new(), Vec::new());
@@ -161,7 +195,7 @@ impl Yolo {
         x = self.block(&mut layers, &x, self.in_pyramid(256, false));
         let mut maps = vec![x.clone()];
         for (full, other) in [(512, &between), (1024, &coarse)] {
-            x = halved(&mut layers, &x, full / 2);
+            x = self.halved(&mut layers, &x, full / 2);
             x = layers.with(&x, other);
             x = self.block(&mut layers, &x, self.in_pyramid(full, full == 1024));
             maps.push(x.clone());

@@ -2,7 +2,7 @@
 
 use super::assigner::{Assigned, Counts, Predicted, assign};
 use super::head::Found;
-use super::{Generation, Yolo, overlap};
+use super::{Generation, Yolo, masks, overlap};
 use crate::nets::Cx;
 use crate::tape::{DType, Tensor};
 
@@ -18,8 +18,9 @@ struct Places {
 
 impl Yolo {
     /// The loss of a head, of which `kept` places find an object.
-    pub(super) fn loss(&self, cx: &Cx, found: &Found, kept: u64) -> Tensor {
+    pub(super) fn loss(&self, cx: &Cx, found: &Found, given: Option<&Tensor>, kept: u64) -> Tensor {
         let order = |x: &Tensor| x.permute(&[0, 2, 1]).contiguous();
+        let weights = found.masks.as_ref().map(|masks| order(&masks.weights));
         let (sides, scores) = (order(&found.boxes), order(&found.scores));
         let (batch, places) = (scores.size(0), scores.size(1));
         let at = Places {
@@ -67,8 +68,25 @@ impl Yolo {
         };
         let count = batch.saturating_mul(objects).saturating_mul(kept);
         let by_box = self.of_boxes(cx, [&sides, &boxes], &at, &assigned, count);
-        drop((assigned, targets));
-        by_class.mul_scalar().add(&by_box)
+        drop((sides, scores, boxes, targets, at));
+        let Assigned {
+            boxes,
+            scores: wanted,
+            _held,
+        } = assigned;
+        drop(wanted);
+        let by_mask = match (&weights, &found.masks, given) {
+            (Some(weights), Some(masks), Some(given)) => {
+                let rows = objects.saturating_mul(kept);
+                masks::loss(cx, weights, masks, given, &boxes, rows)
+            }
+            _ => None,
+        };
+        let sum = by_class.mul_scalar().add(&by_box);
+        match by_mask {
+            Some(by_mask) => sum.add(&by_mask),
+            None => sum,
+        }
     }
 
     /// `bbox_decode`: the sides of boxes as the expectation of their bins, and corners.

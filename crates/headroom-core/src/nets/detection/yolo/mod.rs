@@ -4,12 +4,15 @@
 mod assigner;
 mod attention;
 mod blocks;
+mod classify;
 mod head;
 mod layers;
 mod loss;
+mod masks;
 mod overlap;
 
 use super::Pictures;
+use crate::nets::net::Build;
 use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::tape::{DType, Tensor};
 use headroom_scenario::Data;
@@ -30,28 +33,45 @@ struct Yolo {
     classes: u64,
     /// The share of all places that lie in an object's box, in percent: those are compared with it.
     covered_percent: u64,
+    /// Whether each object has a mask besides its box.
+    has_masks: bool,
     pictures: Pictures,
 }
 
-pub(super) fn eight(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
-    build(sizes, Generation::Eight)
+// Like the other networks' builders, so that one table can list them all.
+pub(super) const FAMILIES: &[(&str, Build)] = &[
+    ("yolo11", |sizes| boxed(sizes, Generation::Eleven, false)),
+    ("yolo11_cls", |sizes| {
+        classify::build(sizes, Generation::Eleven)
+    }),
+    ("yolo11_seg", |sizes| boxed(sizes, Generation::Eleven, true)),
+    ("yolo26", |sizes| boxed(sizes, Generation::TwentySix, false)),
+    ("yolov8", |sizes| boxed(sizes, Generation::Eight, false)),
+    ("yolov8_cls", |sizes| {
+        classify::build(sizes, Generation::Eight)
+    }),
+    ("yolov8_seg", |sizes| boxed(sizes, Generation::Eight, true)),
+];
+
+fn boxed(
+    sizes: &Sizes,
+    generation: Generation,
+    has_masks: bool,
+) -> Result<Box<dyn Net>, ModelError> {
+    let network = build(sizes, generation, 640)?;
+    Ok(Box::new(Yolo {
+        has_masks,
+        ..network
+    }))
 }
 
-pub(super) fn eleven(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
-    build(sizes, Generation::Eleven)
-}
-
-pub(super) fn twenty_six(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
-    build(sizes, Generation::TwentySix)
-}
-
-fn build(sizes: &Sizes, generation: Generation) -> Result<Box<dyn Net>, ModelError> {
-    let mut pictures = Pictures::of(sizes, 640);
+fn build(sizes: &Sizes, generation: Generation, usual: u64) -> Result<Yolo, ModelError> {
+    let mut pictures = Pictures::of(sizes, usual);
     // `check_imgsz`: sides are rounded up to the places of the coarsest map.
     for side in [&mut pictures.height, &mut pictures.width] {
         *side = side.div_ceil(STRIDE).max(1).saturating_mul(STRIDE);
     }
-    Ok(Box::new(Yolo {
+    Ok(Yolo {
         generation,
         scale: Scale {
             depth_percent: sizes.need("depth_percent")?,
@@ -62,8 +82,9 @@ fn build(sizes: &Sizes, generation: Generation) -> Result<Box<dyn Net>, ModelErr
         },
         classes: sizes.or("classes", 80),
         covered_percent: sizes.or("covered_percent", 10).min(100),
+        has_masks: false,
         pictures,
-    }))
+    })
 }
 
 /// Pixels along a place's side in the coarsest map.
@@ -94,12 +115,22 @@ impl Net for Yolo {
         let count = data.micro_batch.saturating_mul(objects);
         let floats = |name, shape: &[u64]| cx.tape.empty(name, shape, DType::F32);
         let pixels = [data.micro_batch, 3, height, width];
-        vec![
+        let mut batch = vec![
             cx.tape.empty("img", pixels, cx.env.weights),
             floats("batch_idx", &[count]),
             floats("cls", &[count, 1]),
             floats("bboxes", &[count, 4]),
-        ]
+        ];
+        if self.has_masks {
+            // One of each picture, with the number of the object at each place (`overlap_mask`).
+            let shape = [
+                data.micro_batch,
+                height / masks::RATIO,
+                width / masks::RATIO,
+            ];
+            batch.push(cx.tape.empty("masks", shape, DType::U8));
+        }
+        batch
     }
 
     fn loads_batches_in_turn(&self) -> bool {
@@ -116,7 +147,7 @@ impl Net for Yolo {
             // `E2ELoss`: one after the other. Many places may find an object for the first head, and one for the second.
             let all = each.map(|(i, found)| {
                 let kept = if i == 0 { loss::CANDIDATES } else { 1 };
-                self.loss(cx, found, kept)
+                self.loss(cx, found, batch.get(4), kept)
             });
             all.reduce(|sum, other| sum.mul_scalar().add(&other.mul_scalar()))
         });
