@@ -8,8 +8,21 @@ use headroom_core::estimate::estimate;
 use headroom_scenario::{Scenario, presets, settings};
 use headroom_testing::slow;
 
-/// Architectures without a block that could be checkpointed.
-const NO_BLOCKS: [&str; 5] = ["gat", "gcn", "lstm", "mpnet", "vgg"];
+/// Architectures without a block that could be checkpointed; Ultralytics' trainer checkpoints nothing.
+const NO_BLOCKS: [&str; 12] = [
+    "gat",
+    "gcn",
+    "lstm",
+    "mpnet",
+    "vgg",
+    "yolo11",
+    "yolo11_cls",
+    "yolo11_seg",
+    "yolo26",
+    "yolov8",
+    "yolov8_cls",
+    "yolov8_seg",
+];
 
 /// Architectures whose blocks hold nothing that a selective policy names: every projection has a bias (`addmm`, where the
 /// policies list `mm`), and attention is written out operation by operation.
