@@ -141,24 +141,6 @@ def of_last(model, batch):
 
 hf("dinov3-vits16", "DINOv3ViTModel", SIDES, seen, "a head: the loss is the mean of the last hidden states", of_last, num_register_tokens=4)
 
-# --- images and text -------------------------------------------------------------------------------------------------
-
-
-def tiled(b, s, device):
-    """One picture of one tile for each sample, which is 144 tokens."""
-    ids = torch.randint(3, 200000, (b, s), device=device)
-    ids[:, :144] = 200092
-    return dict(input_ids=ids, labels=torch.zeros_like(ids), pixel_values=torch.randn(b, 3, 336, 336, device=device))
-
-
-def llama4(identity, **text):
-    hf(identity, "Llama4ForConditionalGeneration", LONG, tiled, text_config=dict(use_cache=False, **text),
-       vision_config=dict(hidden_size=1408, image_size=336, vision_output_dim=4096))
-
-
-llama4("llama-4-scout")
-
-
 def configuration(identity):
     """The model's class and its configuration."""
     import transformers

@@ -84,9 +84,6 @@ def looked(batch, *shape, **more):
 
 
 QUIET = dict(use_cache=False)
-hf("blip2-opt-2.7b", "Blip2ForConditionalGeneration", [(2, 64), (2, 128)], looked(tokens(50265, 50000, 32), 3, 224, 224), image_token_index=50265,
-   text_config=dict(model_type="opt", vocab_size=50304, hidden_size=2560, word_embed_proj_dim=2560, ffn_dim=10240, num_hidden_layers=32,
-                    num_attention_heads=32, **QUIET))
 hf("florence2-base", "Florence2ForConditionalGeneration", [(2, 640), (2, 768)], looked(tokens(51289, 51000, 577), 3, 768, 768), NO_PATHS,
    image_token_id=51289, vision_config=dict(projection_dim=768, drop_path_rate=0.0),
    text_config=dict(model_type="bart", vocab_size=51328, d_model=768, encoder_layers=6, decoder_layers=6, encoder_attention_heads=12,

@@ -90,7 +90,7 @@ fn fill(draft: &Draft, defaults: &Values) -> Resolved {
         let own = draft.get(setting);
         let applies = setting.applies(&resolved.scenario);
         let closed = match setting.parent {
-            None if !applies => settings::find("task.objective"),
+            None if !applies => settings::find(setting.decided_by()),
             Some("training.prompt_tokens") if !applies => setting.parent.and_then(settings::find),
             _ => closed_parent(setting, draft),
         };

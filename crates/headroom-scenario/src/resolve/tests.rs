@@ -256,6 +256,11 @@ fn a_value_without_effect_is_a_conflict_unless_a_stronger_source_overrules_it() 
             "training.lora.rank is `4`; expected no value while training.lora is off",
         ]
     );
+    let without_pictures = changed(Draft::default(), "model=gpt2 image_height=448");
+    assert_eq!(
+        problems(&without_pictures),
+        ["data.image_height is `448`; expected no value while model.id is gpt2"]
+    );
     let file = json::read(r#"{"training": {"lora": {"rank": 4}}}"#).unwrap();
     let (draft, _) = document::draft(&file);
     let off = changed(draft, "lora=off");

@@ -105,6 +105,16 @@ impl Setting {
             || self.path.starts_with("training.lora")
     }
 
+    /// The setting whose value decides whether this one, which has no parent, means anything.
+    pub(crate) fn decided_by(&self) -> &'static str {
+        let of_model = self.path.starts_with("data.") || self.path == "training.block_swap";
+        if of_model {
+            "model.id"
+        } else {
+            "task.objective"
+        }
+    }
+
     /// Whether the setting means anything in this scenario (adapters' rank does not without adapters).
     pub fn applies(&self, scenario: &Scenario) -> bool {
         let on = |parent: &Setting| {
