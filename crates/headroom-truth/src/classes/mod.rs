@@ -42,9 +42,8 @@ pub struct Record {
     checkpointing: bool,
     /// The setting's value; none for AdamW.
     optim: String,
-    ema: bool,
-    channels_last: bool,
-    clip: bool,
+    /// What the loop does besides: `ema`, `channels_last`, `clip`.
+    switches: Vec<String>,
     lora: Option<training::Adapters>,
     /// A dense mask reaches attention because of what the batch holds.
     masked: bool,

@@ -37,13 +37,14 @@ pub fn training(record: &Record) -> Result<Training, String> {
         "amp_bf16_basebf16" => Some(Precision::AmpBf16OnBf16),
         other => Precision::from_id(&other.replace('_', "-")),
     };
+    let on = |switch: &str| record.switches.iter().any(|own| own == switch);
     let unknown = || format!("precision `{}` is not known", record.precision);
     Ok(Training {
         precision: precision.ok_or_else(unknown)?,
         optimizer: Optimizer::from_id(&record.optim).unwrap_or(Optimizer::AdamW),
-        ema: record.ema,
-        channels_last: record.channels_last,
-        clip: record.clip,
+        ema: on("ema"),
+        channels_last: on("channels_last"),
+        clip: on("clip"),
         checkpointing: if record.checkpointing {
             Checkpointing::Layers
         } else {

@@ -164,10 +164,7 @@ impl Net for Yolo {
 
 /// `torch.cat` under autocast, which takes all in the widest type of them (the `promote` list of autocast_mode.h).
 fn joined(all: &[Tensor], dim: isize, otherwise: &Tensor) -> Tensor {
-    let widest = all
-        .iter()
-        .map(Tensor::dtype)
-        .reduce(|wide, own| wide.promote(own));
+    let widest = all.iter().map(Tensor::dtype).reduce(DType::promote);
     let cast: Vec<Tensor> = all
         .iter()
         .map(|part| widest.map_or_else(|| part.clone(), |dtype| part.to(dtype)))
