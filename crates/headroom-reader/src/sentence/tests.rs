@@ -728,7 +728,7 @@ fn models_of_all_kinds() {
         z-image turbo lora 3090
             catalogue z-image, task diffusion, gpu rtx-3090-24gb, gpus 1, adapter lora, trained adapters
         yolov8x training 640 batch 16 3080
-            micro_batch 16, sequence 640, gpu rtx-3080-10gb, gpus 1, unread: yolov8
+            catalogue yolov8x, micro_batch 16, height 640, width 640, gpu rtx-3080-10gb, gpus 1
         unet segmentation 512x512 batch 8 rtx 2070
             task segmentation, micro_batch 8, height 512, width 512, gpu rtx-2070-8gb, gpus 1, unread: unet
         timesfm finetune 3060

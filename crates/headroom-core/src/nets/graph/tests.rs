@@ -43,7 +43,9 @@ fn plain(precision: Precision) -> Training {
 fn forward(id: &str, side: u64) -> Box<dyn Net> {
     let entry = headroom_catalog::model(id).unwrap();
     let mut sizes = Sizes::from_entry(entry);
-    if entry.size("img").is_some() {
+    // Of models that read pictures in texts the length is that of the text.
+    let reads = entry.category == headroom_catalog::ModelCategory::VisionLanguage;
+    if entry.size("img").is_some() && !reads {
         sizes.extend(&[("img".to_string(), side)].into());
     }
     nets::build(entry.arch, &sizes).unwrap()
