@@ -152,7 +152,6 @@ fn another_network_is_never_taken_for_it() {
         "xiaozaa/flux1-fill-dev-diffusers",
         "Wan-AI/Wan2.1-VACE-14B-diffusers",
         "distil-whisper/large-32-2",
-        "yolo26n.pt",
         "beomi/llama-2-ko-7b",
         "hfl/chinese-llama-2-7b",
         "mistralai/Mistral-Small-Instruct-2409",
