@@ -75,7 +75,7 @@ fn variants_have_the_sizes_of_their_model() {
         microsoft/Phi-4-mini-instruct = phi-4-mini
         internlm/internlm2-1_8b = internlm2-1.8b
         internlm/internlm2-chat-7b = internlm2-7b
-        OpenGVLab/InternVL2_5-1B = internvl3-1b
+        OpenGVLab/InternVL2_5-1B = internvl2.5-1b
         TinyLlama/TinyLlama-1.1B-intermediate-step-1431k-3T = tinyllama-1.1b
         TinyLlama/TinyLlama_v1.1 = tinyllama-1.1b
         tiny_LLaMA_1b = tinyllama-1.1b
@@ -145,7 +145,6 @@ fn another_network_is_never_taken_for_it() {
         "Llama-3.2-1B-Vision",
         "microsoft/Phi-3-vision-128k-instruct",
         "Qwen/Qwen2-Audio-7B-Instruct",
-        "OpenGVLab/InternVL2_5-8B",
         "databricks/dbrx-instruct",
         "./gpt-oss-120b-w4a16-experts-4bit-2:4",
         "lodestones/Chroma1-Radiance",
