@@ -256,6 +256,47 @@ fn a_classifier_is_read_by_its_constructor() {
 }
 
 #[test]
+fn a_segmenter_is_read_by_its_backbone_and_heads() {
+    let of = |model: &str| {
+        format!(
+            "model = dict(type='EncoderDecoder', {model})\n\
+             train_dataloader = dict(batch_size=2, dataset=dict(pipeline=[dict(type='RandomCrop', crop_size=(512, 1024))]))\n\
+             optim_wrapper = dict(type='OptimWrapper', optimizer=dict(type='SGD', lr=0.01, momentum=0.9))\n"
+        )
+    };
+    let head = |kind: &str| format!("decode_head=dict(type='{kind}', channels=512, num_classes=150)");
+    let trunk = |kind: &str, depth: u64, strides: &str| {
+        format!("backbone=dict(type='{kind}', depth={depth}, strides={strides})")
+    };
+    check(
+        "a.py",
+        &of(&format!(
+            "{}, {}",
+            trunk("ResNetV1c", 101, "(1, 2, 1, 1)"),
+            head("PSPHead")
+        )),
+        &[
+            ("model", "pspnet-r50-d8"),
+            ("dims", "classes=150,depths_2=23,img=512,img_w=1024"),
+            ("mb", "2"),
+            ("optim", "sgd-momentum"),
+        ],
+    );
+    check(
+        "a.py",
+        &of(&format!(
+            "{}, {}",
+            trunk("ResNet", 50, "(1, 2, 2, 2)"),
+            head("UPerHead")
+        )),
+        &[
+            ("model", "upernet-r50"),
+            ("dims", "classes=150,deep_stem=0,img=512,img_w=1024"),
+        ],
+    );
+}
+
+#[test]
 fn a_scheduler_names_the_card() {
     check(
         "a.sh",

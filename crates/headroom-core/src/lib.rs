@@ -62,7 +62,7 @@ pub mod network {
     pub use crate::nets::parts;
     pub use crate::nets::{
         Build, Cx, Env, Libraries, Logits, ModelError, Net, Output, Region, Sizes, build,
-        construct, count, has, register,
+        construct, count, detector, has, register, segmenter,
     };
     pub use crate::tape::ops::Conv;
     pub use crate::tape::{Folding, Machine, Tape, Tensor, rounded};

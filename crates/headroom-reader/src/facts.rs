@@ -14,6 +14,8 @@ pub struct Facts {
     pub model: Fact<String>,
     /// Its sizes, where they are written out instead of a name.
     pub shape: Option<Shape>,
+    /// An entry of the catalogue in other sizes, where the program's file composes the network.
+    pub composed: Option<Sized>,
     /// The program, by its id.
     pub trainer: Fact<&'static str>,
     pub task: Fact<Task>,
@@ -142,6 +144,9 @@ impl Facts {
 
     /// The catalogue's entry of its network, by its name or by the sizes that are written out.
     pub fn network(&self) -> Option<&'static str> {
+        if let Some(composed) = &self.composed {
+            return Some(composed.model);
+        }
         let by_sizes = self.shape.and_then(|shape| shape.catalogue());
         by_sizes.or_else(|| names::named(self.model.value()?).catalogue)
     }
@@ -231,6 +236,7 @@ impl Facts {
             blocks_swapped
         );
         self.shape = self.shape.or(part.shape);
+        self.composed = self.composed.take().or(part.composed);
         self.not_modelled.extend(part.not_modelled);
         self.unread.extend(part.unread);
         self.notes.extend(part.notes);

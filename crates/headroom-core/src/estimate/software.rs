@@ -14,6 +14,7 @@ pub fn torch(stack: &Stack) -> Torch {
     let value = |key| value("torch", stack.torch, key);
     Torch {
         softmax_keeps_input: value("softmax-saves-input") == "true",
+        hardtanh_keeps_result: value("hardtanh-saves-result") == "true",
         keeps_cublas_workspace: value("cublas-workspace-kept") == "true",
         zeroes_gradients: value("training.zero_to_none") == "false",
         adam: match (value("training.optimizer"), value("foreach-temporaries")) {
@@ -115,6 +116,7 @@ mod tests {
         check([(1, 13), (4, 36)], (torch, libraries));
         let torch = Torch {
             softmax_keeps_input: true,
+            hardtanh_keeps_result: true,
             ..torch
         };
         check([(1, 10), (4, 36)], (torch, libraries));

@@ -7,8 +7,8 @@ use super::{
     ModelError, Net, Sizes, albert, bert, blip, clip, deberta, deberta_first, decoder, depth,
     detection, distilbert, dit, equivariant, esm, gnn, gpt2, layoutlmv3, litgpt, longformer, mamba,
     megatron, mmdit, modernbert, mpnet, nomic_bert, parakeet, patchtst, pictures, recurrent, sam,
-    seq2seq, siglip, speecht5, swin, t5, text_to_image, torchtitan, unet, video, vision, vit,
-    vit_mae, wav2vec2, xlnet,
+    segmentation, seq2seq, siglip, speecht5, swin, t5, text_to_image, torchtitan, unet, video,
+    vision, vit, vit_mae, wav2vec2, xlnet,
 };
 
 /// An architecture's forward function, by the name that the catalogue uses.
@@ -85,6 +85,8 @@ fn find(architecture: &str) -> Option<Build> {
         .chain(depth::FAMILIES)
         .chain(detection::FAMILIES)
         .chain(detection::YOLO)
+        .chain(detection::ZOO)
+        .chain(segmentation::FAMILIES)
         .chain(unet::FAMILIES)
         .chain(gnn::FAMILIES)
         .chain(equivariant::FAMILIES)

@@ -25,7 +25,7 @@ const COUNTED: [&str; 9] = [
     "dihedrals",
 ];
 /// The endings of sizes that count modules or heads, or how often they run.
-const COUNTS: [&str; 11] = [
+const COUNTS: [&str; 13] = [
     "layers",
     "layers_per_block",
     "depth",
@@ -37,6 +37,8 @@ const COUNTS: [&str; 11] = [
     "heads",
     "kv",
     "encoders",
+    "modules",
+    "blocks",
 ];
 
 /// Lists of layers, of which dimensions tell by bits (`LayerSet` of the decoder).

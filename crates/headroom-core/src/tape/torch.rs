@@ -6,6 +6,8 @@
 pub struct Torch {
     /// Softmax saves its input, not its result alone (before 1.11).
     pub softmax_keeps_input: bool,
+    /// `hardtanh_` saves its result, not a copy of its input (before 1.11).
+    pub hardtanh_keeps_result: bool,
     /// cuBLAS's workspace stays allocated between calls (before 2.5).
     pub keeps_cublas_workspace: bool,
     /// `zero_grad()` writes zeros instead of letting gradients go (before 2.0).

@@ -89,13 +89,16 @@ impl Writer {
         };
         if let Some(id) = facts.network() {
             self.set("model.id", id, origin);
+            if let Some(composed) = facts.composed.as_ref().filter(|one| !one.sizes.is_empty()) {
+                self.set("model.dims", composed.dims(), origin);
+            }
         } else if let Some(sized) = facts.sized() {
             self.set("model.id", sized.model, origin);
             self.set("model.dims", sized.dims(), origin);
         }
     }
 
-    /// Pixels and frames of a diffusion network; for another, the side of its images, of which it has one: that of a square with as
+    /// Pixels and frames of a diffusion network; for another, the sides of its images, or where it has one the side of a square with as
     /// many pixels.
     fn image(&mut self, facts: &Facts) {
         let (
@@ -120,8 +123,19 @@ impl Writer {
         let side = ((*height as f64) * (*width as f64)).sqrt().round() as u64;
         let sized =
             entry.is_some_and(|entry| entry.graph.is_empty() && entry.size("img").is_some());
+        let oblong = entry.is_some_and(|entry| entry.size("img_w").is_some());
         if sized {
-            self.set("model.dims", format!("img={side}"), origin);
+            let pixels = if oblong {
+                format!("img={height},img_w={width}")
+            } else {
+                format!("img={side}")
+            };
+            let composed = facts.composed.as_ref().filter(|one| !one.sizes.is_empty());
+            let dims = composed.map_or_else(
+                || pixels.clone(),
+                |composed| format!("{},{pixels}", composed.dims()),
+            );
+            self.set("model.dims", dims, origin);
         } else {
             self.leave(format!("images of {width} × {height} pixels"));
         }

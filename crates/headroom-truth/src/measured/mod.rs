@@ -1,12 +1,14 @@
 //! Published peaks of real GPUs: a run described in prose, and one number in a named metric.
 
 mod descriptions;
+mod detection;
 mod diffusion;
 mod job;
 mod litgpt;
 mod megatron;
 mod network;
 mod repository;
+mod segmentation;
 mod sources;
 mod torchtune;
 mod training;

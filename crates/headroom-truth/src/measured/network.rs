@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::repository::{first_qwen, listed};
-use super::{Record, diffusion, litgpt, megatron, vision};
+use super::{Record, detection, diffusion, litgpt, megatron, segmentation, vision};
 use headroom_core::network::{self as nets, Net, Sizes};
 
 /// The network and whether it reads tokens.
@@ -15,7 +15,10 @@ pub(super) fn network(record: &Record) -> Result<(Box<dyn Net>, bool), String> {
     if litgpt::is_record(record) {
         return litgpt::network(record).map(|net| (net, true));
     }
-    let without_tokens = vision::network(record, name).or_else(|| diffusion::network(record));
+    let without_tokens = segmentation::network(record)
+        .or_else(|| detection::network(record))
+        .or_else(|| vision::network(record, name))
+        .or_else(|| diffusion::network(record));
     if let Some(net) = without_tokens {
         return net.map(|net| (net, false));
     }

@@ -1,6 +1,6 @@
 //! What the scripts and lock files of each source set beyond its records.
 
-use super::{Record, diffusion, torchtune};
+use super::{Record, detection, diffusion, segmentation, torchtune};
 use headroom_core::estimate::software;
 use headroom_core::network::Libraries;
 use headroom_scenario::Stack;
@@ -23,6 +23,9 @@ pub(super) fn stack(record: &Record) -> Stack {
     if &*record.category == "vision_video" {
         // mmaction2's model zoo of 2020 and 2021.
         stack.torch = (1, 10);
+    } else if segmentation::is_record(record) || detection::is_record(record) {
+        // The model zoos of MMSegmentation, MMDetection and detectron2, 2019 to 2021.
+        stack.torch = (1, 6);
     } else if framework.contains("may 2024") {
         // The newest release at the time.
         stack.torch = (2, 3);

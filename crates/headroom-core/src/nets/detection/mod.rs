@@ -12,10 +12,15 @@ mod owl;
 mod rt_detr;
 mod yolo;
 mod yolos;
+mod zoo;
 
 use super::net::Build;
 use super::{Cx, Sizes};
 use crate::tape::{DType, Tensor};
+pub use zoo::named;
+
+/// Detectors of MMDetection and detectron2.
+pub(super) use zoo::FAMILIES as ZOO;
 
 /// Ultralytics' detectors, segmenters and classifiers.
 pub(super) const YOLO: &[(&str, Build)] = yolo::FAMILIES;

@@ -51,11 +51,12 @@ pub enum Activation {
 }
 
 impl Activation {
-    /// `inplace=True`. `hardtanh_`, which cuts at six, keeps its result as `relu_` does.
+    /// `inplace=True`.
     pub fn in_place(self, x: &Tensor) -> Tensor {
         match self {
             Self::None => x.clone(),
-            Self::Relu | Self::Relu6 => x.relu_(),
+            Self::Relu => x.relu_(),
+            Self::Relu6 => x.relu6_(),
             Self::Hardswish => x.hardswish_(),
             Self::Silu => x.silu_(),
         }
@@ -73,6 +74,19 @@ impl Cx {
             cx.buffer("running_var", [channels], cx.env.weights);
             cx.buffer("num_batches_tracked", [0; 0], DType::I64);
             x.batch_norm(&weight, &bias)
+        })
+    }
+
+    /// `nn.BatchNorm2d` in evaluation mode, its factors trained all the same.
+    pub fn running_norm(&self, name: &'static str, x: &Tensor) -> Tensor {
+        self.module(name, |cx| {
+            let channels = x.size(1);
+            let weight = cx.param("weight", [channels]).tensor();
+            let bias = cx.param("bias", [channels]).tensor();
+            cx.buffer("running_mean", [channels], cx.env.weights);
+            cx.buffer("running_var", [channels], cx.env.weights);
+            cx.buffer("num_batches_tracked", [0; 0], DType::I64);
+            x.running_batch_norm(&weight, &bias)
         })
     }
 

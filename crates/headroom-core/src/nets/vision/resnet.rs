@@ -11,6 +11,10 @@ pub(crate) struct ResNet {
     bottleneck: bool,
     groups: u64,
     width_per_group: u64,
+    /// Three convolutions of three by three in place of one of seven by seven (`ResNetV1c`).
+    deep_stem: bool,
+    /// By what the last stage divides the picture's side: later stages are dilated instead (`replace_stride_with_dilation`).
+    output_stride: u64,
 }
 
 const fn plain(blocks: [u64; 4], bottleneck: bool) -> ResNet {
@@ -19,6 +23,8 @@ const fn plain(blocks: [u64; 4], bottleneck: bool) -> ResNet {
         bottleneck,
         groups: 1,
         width_per_group: 64,
+        deep_stem: false,
+        output_stride: 32,
     }
 }
 
@@ -39,6 +45,32 @@ impl ResNet {
     pub(crate) fn grouped(self, groups: u64) -> Self {
         Self { groups, ..self }
     }
+
+    pub(crate) fn dilated(self, output_stride: u64) -> Self {
+        Self {
+            output_stride,
+            ..self
+        }
+    }
+
+    pub(crate) fn with_deep_stem(self) -> Self {
+        Self {
+            deep_stem: true,
+            ..self
+        }
+    }
+
+    /// Its stages of a network of the catalogue.
+    pub(crate) fn of_depths(sizes: &Sizes) -> Result<Self, ModelError> {
+        let [a, b, c, d] = sizes.list("depths")? else {
+            return Err(ModelError::MismatchedLists {
+                names: "`depths`",
+                expected: "one for each of four stages",
+            });
+        };
+        let blocks = plain([*a, *b, *c, *d], sizes.is_set("bottleneck"));
+        Ok(blocks.wide(sizes.or("width", 64)))
+    }
 }
 
 // Like the other networks' builders, so that one table can list them all.
@@ -49,19 +81,12 @@ pub(crate) fn build(sizes: &Sizes, body: ResNet) -> Result<Box<dyn Net>, ModelEr
 
 /// A network of the catalogue: its stages are sizes.
 pub(crate) fn from_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
-    let [a, b, c, d] = sizes.list("depths")? else {
-        return Err(ModelError::MismatchedLists {
-            names: "`depths`",
-            expected: "one for each of four stages",
-        });
-    };
-    let blocks = plain([*a, *b, *c, *d], sizes.is_set("bottleneck"));
-    build(sizes, blocks.wide(sizes.or("width", 64)))
+    build(sizes, ResNet::of_depths(sizes)?)
 }
 
 impl ImageModel for ResNet {
     fn logits(&self, cx: &Cx, image: &Tensor, classes: u64) -> Tensor {
-        let mut x = stem(cx, image);
+        let mut x = self.stem(cx, image);
         for stage in 0..STAGES.len() {
             x = self.stage(cx, &x, stage);
         }
@@ -79,21 +104,45 @@ impl ResNet {
         let planes = 64 << stage;
         let blocks = self.blocks.get(stage).copied().unwrap_or(0) as usize;
         let name = STAGES.get(stage).copied().unwrap_or_default();
+        // What this stage would divide the side by, over what it may.
+        let dilation = ((4 << stage) / self.output_stride.max(1)).max(1);
         cx.module(name, |cx| {
             cx.blocks(blocks, x, move |cx, x, i| {
-                let stride = if stage > 0 && i == 0 { 2 } else { 1 };
-                if this.bottleneck {
-                    this.bottleneck(cx, x, planes, stride)
+                let stride = if stage > 0 && i == 0 && dilation == 1 {
+                    2
                 } else {
-                    basic(cx, x, planes, stride)
+                    1
+                };
+                // The first block has the dilation of the stage before.
+                let dilation = if i == 0 {
+                    dilation.div_ceil(2)
+                } else {
+                    dilation
+                };
+                let form = Conv {
+                    dilation,
+                    ..Conv::stride(stride).padded(dilation)
+                };
+                if this.bottleneck {
+                    this.bottleneck(cx, x, planes, form)
+                } else {
+                    basic(cx, x, planes, form)
                 }
             })
         })
     }
 
+    fn stem(&self, cx: &Cx, image: &Tensor) -> Tensor {
+        if !self.deep_stem {
+            return stem(cx, image);
+        }
+        let x = cx.module("stem", |cx| deep_stem(cx, image, 64));
+        x.max_pool2d(3, Conv::stride(2).padded(1))
+    }
+
     /// The maps of all stages, the last one last.
     pub(crate) fn features(&self, cx: &Cx, image: &Tensor) -> Vec<Tensor> {
-        let mut x = stem(cx, image);
+        let mut x = self.stem(cx, image);
         let stages = 0..STAGES.len();
         stages
             .map(|stage| {
@@ -103,20 +152,41 @@ impl ResNet {
             .collect()
     }
 
-    fn bottleneck(&self, cx: &Cx, x: &Tensor, planes: u64, stride: u64) -> Tensor {
+    /// The first stage alone, of so many blocks.
+    pub(crate) fn first_stage(&self, cx: &Cx, x: &Tensor, blocks: u64) -> Tensor {
+        let mut this = *self;
+        this.blocks = [blocks, 0, 0, 0];
+        this.stage(cx, x, 0)
+    }
+
+    fn bottleneck(&self, cx: &Cx, x: &Tensor, planes: u64, form: Conv) -> Tensor {
         let width = planes * self.width_per_group / 64 * self.groups;
         let (start, identity) = (cx.tape.construction_point(), x.clone());
         let mut out = cx.conv2d("conv1", x, width, 1, Conv::default(), false);
         out = cx.batch_norm("bn1", &out);
         out = out.relu_();
-        let conv = Conv::stride(stride).padded(1).grouped(self.groups);
-        out = cx.conv2d("conv2", &out, width, 3, conv, false);
+        out = cx.conv2d("conv2", &out, width, 3, form.grouped(self.groups), false);
         out = cx.batch_norm("bn2", &out);
         out = out.relu_();
         out = cx.conv2d("conv3", &out, 4 * planes, 1, Conv::default(), false);
         out = cx.batch_norm("bn3", &out);
-        add_identity(cx, start, [&out, &identity], 4 * planes, stride)
+        add_identity(cx, start, [&out, &identity], 4 * planes, form.stride)
     }
+}
+
+/// The convolutions of a deep stem, of half the channels but for the last.
+pub(crate) fn deep_stem(cx: &Cx, image: &Tensor, channels: u64) -> Tensor {
+    let layers = [
+        ("0", "1", channels / 2, 2),
+        ("3", "4", channels / 2, 1),
+        ("6", "7", channels, 1),
+    ];
+    layers
+        .into_iter()
+        .fold(image.clone(), |x, (conv, norm, out, stride)| {
+            let x = cx.conv2d(conv, &x, out, 3, Conv::stride(stride).padded(1), false);
+            cx.batch_norm(norm, &x).pipe(Tensor::relu_)
+        })
 }
 
 fn stem(cx: &Cx, image: &Tensor) -> Tensor {
@@ -126,14 +196,15 @@ fn stem(cx: &Cx, image: &Tensor) -> Tensor {
     x.max_pool2d(3, Conv::stride(2).padded(1))
 }
 
-fn basic(cx: &Cx, x: &Tensor, planes: u64, stride: u64) -> Tensor {
+/// `BasicBlock.forward`; its second convolution is not dilated.
+pub(crate) fn basic(cx: &Cx, x: &Tensor, planes: u64, form: Conv) -> Tensor {
     let (start, identity) = (cx.tape.construction_point(), x.clone());
-    let mut out = cx.conv2d("conv1", x, planes, 3, Conv::stride(stride).padded(1), false);
+    let mut out = cx.conv2d("conv1", x, planes, 3, form, false);
     out = cx.batch_norm("bn1", &out);
     out = out.relu_();
     out = cx.conv2d("conv2", &out, planes, 3, Conv::stride(1).padded(1), false);
     out = cx.batch_norm("bn2", &out);
-    add_identity(cx, start, [&out, &identity], planes, stride)
+    add_identity(cx, start, [&out, &identity], planes, form.stride)
 }
 
 /// The end of a block: the input is added, through `downsample` where its size differs.

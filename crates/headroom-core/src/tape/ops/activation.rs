@@ -1,6 +1,6 @@
 //! Activation functions, those that write into their input, and noise.
 
-use super::super::{Saved, Tensor, borrowing, grads};
+use super::super::{Layout, Saved, Tensor, borrowing, grads};
 
 impl Tensor {
     /// `torch.tanh(self)`: saves its result.
@@ -55,6 +55,14 @@ impl Tensor {
         self.from_input("hardtanh", |g, input| g.zip(input, "hardtanh_backward"))
     }
 
+    /// `F.relu6_(self)`: `hardtanh_`, whose formula takes the input, so autograd clones it first; before torch 1.11 the result.
+    pub fn relu6_(&self) -> Tensor {
+        if self.tape().machine().torch.hardtanh_keeps_result {
+            return self.relu_();
+        }
+        self.overwritten("hardtanh_", |g, input| g.zip(input, "hardtanh_backward"))
+    }
+
     /// `F.hardswish(self)`: saves its input.
     pub fn hardswish(&self) -> Tensor {
         self.from_input("hardswish", |g, input| g.zip(input, "hardswish_backward"))
@@ -80,6 +88,31 @@ impl Tensor {
     /// `F.leaky_relu(self, slope)`: saves its input.
     pub fn leaky_relu(&self) -> Tensor {
         self.from_input("leaky_relu", |g, input| input.zip(g, "leaky_relu_backward"))
+    }
+
+    /// `F.prelu(self, slope)` with a slope for each channel: saves both; backward makes the slope's gradient as large as the input's before
+    /// it is summed (`_prelu_kernel_backward` in derivatives.yaml).
+    pub fn prelu(&self, slope: &Tensor) -> Tensor {
+        let channels = *slope.shape();
+        let history = Tensor::history(&[self, slope], |needs| {
+            let needs = [needs.input(0), needs.input(1)];
+            let kept = [self.save(), slope.save()];
+            borrowing(move |g| {
+                let [input, _slope] = kept.each_ref().map(Saved::unpack);
+                let [for_input, wide] = [(), ()].map(|()| g.zip(&input, "prelu_backward"));
+                drop(input);
+                let kept = (0..g.shape().len()).fold(*g.shape(), |all, i| {
+                    if i == 1 { all } else { all.with(i, 1) }
+                });
+                let for_slope = needs[1].then(|| {
+                    let sum = wide.sum_to(kept);
+                    sum.alias(Layout::contiguous(channels))
+                });
+                drop(wide);
+                grads([needs[0].then_some(for_input), for_slope])
+            })
+        });
+        self.map("prelu").with_history(history)
     }
 
     /// `F.dropout_(self, p)`: multiplies by noise of the input's own type, which it saves.

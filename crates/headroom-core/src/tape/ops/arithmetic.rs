@@ -41,6 +41,24 @@ impl Tensor {
         })
     }
 
+    /// `self -= other`: the same memory, a new history.
+    pub fn sub_(&self, other: &Tensor) -> Tensor {
+        if self.tape().compiles() {
+            return self.sub(other);
+        }
+        let b = other.meta();
+        let bytes = 2.0 * self.bytes() as f64 + other.bytes() as f64;
+        self.tape()
+            .kernel("sub_", self.dtype(), self.numel() as f64, bytes);
+        self.detached_edge().from_op(&[self, other], |needs| {
+            let needs = [needs.input(0), needs.input(1)];
+            borrowing(move |g| {
+                let for_other = needs[1].then(|| g.map("neg"));
+                grads([needs[0].then(|| g.clone()), for_other.map(|g| g.conform(b))])
+            })
+        })
+    }
+
     /// `self - other`.
     pub fn sub(&self, other: &Tensor) -> Tensor {
         let (a, b) = (self.meta(), other.meta());

@@ -28,6 +28,40 @@ impl Tensor {
     }
 }
 
+impl Tensor {
+    /// `F.batch_norm(…, training=False)`: PyTorch's own kernels, which save the input for the factors' gradients.
+    pub fn running_batch_norm(&self, weight: &Tensor, bias: &Tensor) -> Tensor {
+        let layout = self.layout().preserved();
+        let out = self.tape().empty_as("batch_norm", layout, self.dtype());
+        work(&self.tape(), self, 1.0);
+        out.from_op(&[self, weight, bias], |needs: &Needs| {
+            let needs = [needs.input(0), needs.input(1), needs.input(2)];
+            let kept = [self.save(), weight.save()];
+            borrowing(move |g| {
+                let [input, weight] = kept.each_ref().map(Saved::unpack);
+                let tape = g.tape();
+                let vector = || tape.empty("batch_norm_backward", *weight.shape(), weight.dtype());
+                let sums = (needs[1] || needs[2]).then(|| [vector(), vector()]);
+                let for_input = needs[0].then(|| {
+                    let layout = input.layout().preserved();
+                    tape.empty_as("batch_norm_backward", layout, input.dtype())
+                });
+                work(&tape, &input, 3.0);
+                let [for_weight, for_bias] = match sums {
+                    Some([first, second]) => [Some(first), Some(second)],
+                    None => [None, None],
+                };
+                drop((input, weight));
+                grads([
+                    for_input,
+                    for_weight.filter(|_| needs[1]),
+                    for_bias.filter(|_| needs[2]),
+                ])
+            })
+        })
+    }
+}
+
 /// `_batch_norm_impl_index` in Normalization.cpp; cuDNN does not take bf16 here.
 fn uses_cudnn(input: &Tensor, weight: &Tensor) -> bool {
     input.dtype() != DType::BF16

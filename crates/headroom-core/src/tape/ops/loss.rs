@@ -11,6 +11,12 @@ impl Tensor {
         logs.nll_loss(target, &[])
     }
 
+    /// `F.cross_entropy(self, target, reduction="none")` of classes in the second dimension: a number for each place.
+    pub fn cross_entropy_unreduced(&self, target: &Tensor) -> Tensor {
+        let logs = self.log_softmax_as_is().pipe(Tensor::autocast_to_fp32);
+        logs.nll_loss(target, target.shape())
+    }
+
     /// `F.nll_loss(self, target, reduction="none")` of logarithms: a number a row.
     pub fn nll_loss_unreduced(&self, target: &Tensor) -> Tensor {
         self.autocast_to_fp32().nll_loss(target, &[target.numel()])
@@ -78,6 +84,30 @@ impl Tensor {
             borrowing(move |_| {
                 let [a, _target] = kept.each_ref().map(Saved::unpack);
                 grads([Some(a.map("sigmoid"))])
+            })
+        })
+    }
+
+    /// `F.binary_cross_entropy_with_logits(self, target, reduction="none")`: saves both.
+    pub fn bce_unreduced(&self, target: &Tensor) -> Tensor {
+        let out = self.zip(target, "binary_cross_entropy_with_logits");
+        out.from_op(&[self], |_| {
+            let kept = [self.save(), target.save()];
+            borrowing(move |g| {
+                let [input, _target] = kept.each_ref().map(Saved::unpack);
+                grads([Some(g.zip(&input, "sigmoid"))])
+            })
+        })
+    }
+
+    /// `SigmoidFocalLossFunction` of mmcv, unreduced: saves its input and the labels (mmcv/ops/focal_loss.py).
+    pub fn focal_loss(&self, labels: &Tensor) -> Tensor {
+        let out = self.map("sigmoid_focal_loss");
+        out.from_op(&[self], |_| {
+            let kept = [self.save(), labels.save()];
+            borrowing(move |g| {
+                let [input, _labels] = kept.each_ref().map(Saved::unpack);
+                grads([Some(g.zip(&input, "sigmoid_focal_loss_backward"))])
             })
         })
     }

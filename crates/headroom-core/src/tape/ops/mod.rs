@@ -13,6 +13,7 @@ mod conv;
 mod copy;
 mod ctc;
 mod declared;
+mod deform_conv;
 mod dropout;
 mod dtensor;
 mod einsum;

@@ -33,6 +33,11 @@ impl Tensor {
         self.averaged(shape)
     }
 
+    /// `F.avg_pool2d` with windows that leave so many rows and columns: saves its input.
+    pub fn avg_pool2d_to(&self, height: u64, width: u64) -> Tensor {
+        self.averaged(self.shape().with(2, height).with(3, width))
+    }
+
     /// `F.adaptive_avg_pool2d(self, size)`: a mean over the plane where one element is requested.
     pub fn adaptive_avg_pool2d(&self, size: u64) -> Tensor {
         if size == 1 {

@@ -275,6 +275,11 @@ impl Tensor {
         })
     }
 
+    /// `PSAMask.forward` of mmcv to `shape`: saves nothing, and backward makes zeros of the input's shape (mmcv/ops/psa_mask.py).
+    pub fn psa_mask(&self, shape: [u64; 4]) -> Tensor {
+        self.pad_to(&shape)
+    }
+
     /// `repeat_interleave` or `repeat` to `shape` by a copy of an expanded view.
     pub fn repeated(&self, shape: &[u64]) -> Tensor {
         self.expand(shape).contiguous()

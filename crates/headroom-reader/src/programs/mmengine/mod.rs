@@ -1,6 +1,7 @@
 //! MMEngine's configurations: MMPretrain, MMDetection, MMSegmentation. Defaults are those of `mmengine/runner/runner.py`.
 
 pub mod config;
+mod segmenter;
 mod shipped;
 
 use headroom_scripts::python::evaluate;
@@ -113,6 +114,9 @@ fn facts(config: &Config, file: &str, flags: &Keys) -> Facts {
     let task = task(keys, config);
     facts.task = Fact::follows(task, "the configuration's model");
     facts.model = model(keys, &said);
+    if task == Task::Segmentation {
+        facts.composed = segmenter::network(keys, &said);
+    }
     facts.micro_batch = keys.whole("train_dataloader.batch_size");
     facts.micro_batch = std::mem::take(&mut facts.micro_batch).or(first(&said, |said| said.batch));
     facts.accumulation = keys
