@@ -264,7 +264,8 @@ fn a_segmenter_is_read_by_its_backbone_and_heads() {
              optim_wrapper = dict(type='OptimWrapper', optimizer=dict(type='SGD', lr=0.01, momentum=0.9))\n"
         )
     };
-    let head = |kind: &str| format!("decode_head=dict(type='{kind}', channels=512, num_classes=150)");
+    let head =
+        |kind: &str| format!("decode_head=dict(type='{kind}', channels=512, num_classes=150)");
     let trunk = |kind: &str, depth: u64, strides: &str| {
         format!("backbone=dict(type='{kind}', depth={depth}, strides={strides})")
     };
@@ -279,7 +280,6 @@ fn a_segmenter_is_read_by_its_backbone_and_heads() {
             ("model", "pspnet-r50-d8"),
             ("dims", "classes=150,depths_2=23,img=512,img_w=1024"),
             ("mb", "2"),
-            ("optim", "sgd-momentum"),
         ],
     );
     check(

@@ -22,6 +22,8 @@ fn built(record: &Record) -> Result<Box<dyn Net>, String> {
     for (name, value) in [("img", height), ("img_w", width), ("objects", OBJECTS)] {
         sizes.set(name, value);
     }
+    // The tables of detectron2's first release, of October 2019.
+    sizes.set("first_release", u64::from(architecture.starts_with("d2")));
     nets::build(architecture, &sizes).map_err(|error| error.to_string())
 }
 

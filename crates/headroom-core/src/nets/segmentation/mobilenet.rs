@@ -1,8 +1,8 @@
 //! MobileNets whose later blocks are dilated (mmseg/models/backbones/mobilenet_v2.py and mobilenet_v3.py).
 
 use super::layers::{Window, point, window};
-use crate::nets::Cx;
 use crate::nets::vision::index_name;
+use crate::nets::{Cx, Region};
 use crate::tape::Tensor;
 use crate::tape::ops::Conv;
 
@@ -174,7 +174,12 @@ pub(super) fn third(cx: &Cx, image: &Tensor, small: bool) -> Vec<Tensor> {
             maps.push(x.clone());
         }
         x = cx.list_item("layer", i + 1, |cx| match blocks.get(i) {
-            Some(block) => weighted(cx, &x, *block),
+            Some(block) => {
+                let block = *block;
+                cx.unary_block(Region::Convolutions, &x, move |cx, x| {
+                    weighted(cx, x, block)
+                })
+            }
             None => {
                 let wide = x.size(1) * 6;
                 cx.conv_and_norm("conv", &x, point(wide)).pipe(hard_swish)

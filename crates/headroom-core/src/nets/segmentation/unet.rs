@@ -1,8 +1,8 @@
 //! UNet of five stages (mmseg/models/backbones/unet.py): its maps are those of the decoder, the coarsest first.
 
 use super::layers::{joined, plane, point, three};
-use crate::nets::Cx;
 use crate::nets::vision::index_name;
+use crate::nets::{Cx, Region};
 use crate::tape::Tensor;
 use crate::tape::ops::Conv;
 
@@ -44,8 +44,10 @@ pub(super) fn maps(cx: &Cx, image: &Tensor, width: u64) -> Vec<Tensor> {
 /// `BasicConvBlock`.
 fn twice(cx: &Cx, x: &Tensor, channels: u64) -> Tensor {
     cx.module("convs", |cx| {
-        (0..2).fold(x.clone(), |x, i| {
-            cx.conv_module(index_name(i), &x, three(channels))
+        cx.unary_block(Region::Convolutions, x, move |cx, x| {
+            (0..2).fold(x.clone(), |x, i| {
+                cx.conv_module(index_name(i), &x, three(channels))
+            })
         })
     })
 }

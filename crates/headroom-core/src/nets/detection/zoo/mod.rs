@@ -24,6 +24,8 @@ pub use named::named;
 enum Library {
     MmDetection,
     Detectron2,
+    /// Its first release, whose overlaps keep more at once.
+    Detectron2First,
 }
 
 pub(in crate::nets) const FAMILIES: &[(&str, Build)] = &[
@@ -82,9 +84,15 @@ struct Detector {
 }
 
 fn build(sizes: &Sizes, library: Library, kind: Kind) -> Result<Box<dyn Net>, ModelError> {
-    let usual = match library {
-        Library::MmDetection => Norm::Running,
-        Library::Detectron2 => Norm::Frozen,
+    let library = if sizes.is_set("first_release") {
+        Library::Detectron2First
+    } else {
+        library
+    };
+    let usual = if library == Library::MmDetection {
+        Norm::Running
+    } else {
+        Norm::Frozen
     };
     let height = sizes.or("img", 800);
     Ok(Box::new(Detector {
@@ -113,12 +121,8 @@ fn build(sizes: &Sizes, library: Library, kind: Kind) -> Result<Box<dyn Net>, Mo
 
 impl Net for Detector {
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
-        let mut batch = self.pictures.batch(cx, data.micro_batch);
-        if self.with_masks {
-            // Masks stay on the host or are outlines.
-            batch.truncate(3);
-        }
-        batch
+        // Masks stay on the host or are outlines.
+        self.pictures.batch(cx, data.micro_batch)
     }
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
@@ -148,8 +152,10 @@ impl Detector {
         let stages = if self.source == Source::C4 { 3 } else { 4 };
         let maps = cx.module("backbone", |cx| self.trunk.maps(cx, image, stages));
         match (self.source, &self.trunk) {
-            (Source::Pyramid, Trunk::HrNet(_)) => cx.module("neck", |cx| pyramid::hrfpn(cx, &maps)),
-            (Source::Pyramid, Trunk::ResNet(_)) => {
+            (Source::Pyramid, Trunk::HrNet(_)) => {
+                cx.module("neck", |cx| pyramid::hrfpn(cx, &maps, 1))
+            }
+            (Source::Pyramid, Trunk::ResNet(_) | Trunk::RegNet(_)) => {
                 cx.module("neck", |cx| pyramid::fpn(cx, &maps, Top::Pooled, self.norm))
             }
             (Source::C4 | Source::Dc5, _) => maps.last().into_iter().cloned().collect(),
@@ -190,14 +196,14 @@ impl Detector {
         let norm = self.norm.unwrap_or(Norm::Running);
         if self.source == Source::C4 {
             losses.extend(cx.module("roi_head", |cx| {
-                self.over_fourth_stage(cx, &maps, [count, positive])
+                self.over_fourth_stage(cx, &maps, image, [count, positive])
             }));
             return losses;
         }
         cx.module("roi_head", |cx| {
             for stage in 0..self.cascade as usize {
                 let found = {
-                    let regions = pooled(&maps, count, 7);
+                    let regions = pooled(&maps, image, count, 7);
                     let per_class = self.cascade == 1;
                     cx.list_item("bbox_head", stage, |cx| {
                         boxes(cx, &regions, self.classes, per_class, norm)
@@ -208,11 +214,14 @@ impl Detector {
                 let last = stage + 1 == self.cascade as usize;
                 if self.with_masks && (self.library == Library::MmDetection || last) {
                     let found = {
-                        let regions = pooled(&maps, positive, 14);
+                        let regions = pooled(&maps, image, positive, 14);
                         cx.list_item("mask_head", stage, |cx| {
                             masks(cx, &regions, self.classes, norm)
                         })
                     };
+                    if self.library == Library::MmDetection {
+                        self.mask_targets(cx, image, positive);
+                    }
                     losses.push(mask_loss(&found));
                 }
             }
@@ -220,17 +229,35 @@ impl Detector {
         losses
     }
 
+    /// `BitmapMasks.crop_and_resize` of one picture: the masks of its objects, of each region the whole mask of its object, and that once
+    /// more as numbers (mmdet/core/mask/structures.py).
+    fn mask_targets(&self, cx: &Cx, image: &Tensor, positive: u64) {
+        cx.tape.no_grad(|| {
+            let whole = |count, dtype| {
+                let shape = [count, image.size(2), image.size(3)];
+                image.constant("masks", &shape, dtype)
+            };
+            let own = positive / image.size(0).max(1);
+            let masks = whole(self.pictures.objects, DType::U8);
+            let chosen = whole(own, DType::U8);
+            drop(masks);
+            let numbers = whole(own, DType::F32);
+            drop((chosen, numbers));
+        });
+    }
+
     /// `Res5ROIHeads`: the fourth stage over every region, and a mean; masks of the positive ones.
     fn over_fourth_stage(
         &self,
         cx: &Cx,
         maps: &[Tensor],
+        image: &Tensor,
         [count, positive]: [u64; 2],
     ) -> Vec<Tensor> {
         let Trunk::ResNet(net) = &self.trunk else {
             return Vec::new();
         };
-        let x = pooled(maps, count, 14).pipe(|regions| net.stage(cx, regions, 3));
+        let x = pooled(maps, image, count, 14).pipe(|regions| net.stage(cx, regions, 3));
         let means = x.mean(&[2, 3]).flattened_from_one();
         let found = predicted(cx, &means, self.classes, true);
         let mut losses = box_losses(&found);

@@ -33,6 +33,21 @@ fn grouped(sizes: &mut Sizes, form: &str) -> Option<()> {
     Some(())
 }
 
+/// RegNetX by its operations (mmdet/models/backbones/regnet.py).
+fn regnet(sizes: &mut Sizes, size: &str) -> Option<()> {
+    let (depths, widths, group) = match size {
+        "1.6gf" => ([2, 4, 10, 2], [72, 168, 408, 912], 24),
+        "3.2gf" => ([2, 6, 15, 2], [96, 192, 432, 1008], 48),
+        "6.4gf" => ([2, 4, 10, 1], [168, 392, 784, 1624], 56),
+        "12gf" => ([2, 5, 11, 1], [224, 448, 896, 2240], 112),
+        _ => return None,
+    };
+    sizes.set_list("depths", depths.to_vec());
+    sizes.set_list("widths", widths.to_vec());
+    sizes.set("group", group);
+    Some(())
+}
+
 /// What a name begins with: its architecture, and the sizes that are on.
 const MM: [(&str, &str, &[(&str, u64)]); 6] = [
     ("faster_rcnn_", "mmdet_rcnn", &[]),
@@ -60,6 +75,8 @@ fn mmdetection(name: &str) -> Option<(&'static str, Sizes)> {
     if trunk == "hrnetv2p" {
         let width = parts.next()?.strip_prefix('w')?;
         sizes.set("branch", width.parse().ok()?);
+    } else if let Some(size) = trunk.strip_prefix("regnetx-") {
+        regnet(&mut sizes, size)?;
     } else {
         depths(&mut sizes, trunk.strip_prefix(['r', 'x'])?)?;
         if trunk.starts_with('x') {

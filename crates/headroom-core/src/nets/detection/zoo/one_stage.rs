@@ -2,7 +2,7 @@
 
 use super::pyramid::{Top, WIDE, fpn, hrfpn};
 use super::trunk::{Norm, Trunk};
-use super::{Detector, anchors};
+use super::{Detector, Library, anchors};
 use crate::nets::Cx;
 use crate::tape::ops::Conv;
 use crate::tape::{DType, Tensor};
@@ -14,9 +14,11 @@ impl Detector {
     fn five_maps(&self, cx: &Cx, image: &Tensor, top: Top) -> Vec<Tensor> {
         let maps = cx.module("backbone", |cx| self.trunk.maps(cx, image, 4));
         cx.module("neck", |cx| match &self.trunk {
-            Trunk::HrNet(_) => hrfpn(cx, &maps),
+            Trunk::HrNet(_) => hrfpn(cx, &maps, 2),
             // `start_level=1`.
-            Trunk::ResNet(_) => fpn(cx, maps.get(1..).unwrap_or_default(), top, None),
+            Trunk::ResNet(_) | Trunk::RegNet(_) => {
+                fpn(cx, maps.get(1..).unwrap_or_default(), top, None)
+            }
         })
     }
 
@@ -38,7 +40,12 @@ impl Detector {
             maps.iter().map(each).collect()
         });
         cx.module("loss", |cx| {
-            anchors::losses(cx, self.library, &outputs, ANCHORS, self.pictures.objects)
+            let losses = if self.library == Library::MmDetection {
+                anchors::losses
+            } else {
+                anchors::written
+            };
+            losses(cx, self.library, &outputs, ANCHORS, self.pictures.objects)
         })
     }
 
@@ -59,7 +66,7 @@ impl Detector {
                 moves.push(moved.mul(&scale).exp());
             }
         });
-        cx.module("loss", |cx| {
+        cx.module("loss", |_| {
             let rows = |all: &[Tensor], width: u64| {
                 let flat = all.iter().map(|map| {
                     let count = map.numel() / width.max(1);
@@ -70,15 +77,13 @@ impl Detector {
             };
             let scores = rows(&scores, self.classes);
             let places = scores.size(0);
-            for _ in 0..image.size(0).min(1) {
-                // `_get_target_single`: every place with every object.
-                let pairs = |width| {
-                    let shape = [places / image.size(0).max(1), self.pictures.objects, width];
-                    image.constant("targets", &shape, DType::F32)
-                };
-                drop((pairs(1), pairs(2), pairs(4), pairs(4), pairs(1)));
-            }
-            let _ = cx;
+            // `_get_target_single`, one picture after the other: every place with every object.
+            let each = places / image.size(0).max(1);
+            let pairs = |width| {
+                let shape = [each, self.pictures.objects, width];
+                image.constant("targets", &shape, DType::F32)
+            };
+            drop((pairs(1), pairs(2), pairs(4), pairs(4), pairs(1)));
             let labels = scores.constant("labels", &[places], DType::I64);
             let targets = scores.constant("targets", &[places, 4], DType::F32);
             let by_class = scores.focal_loss(&labels).pipe(|all| all.mean_all());

@@ -68,8 +68,8 @@ pub(super) fn fpn(cx: &Cx, maps: &[Tensor], top: Top, norm: Option<Norm>) -> Vec
     outs
 }
 
-/// `HRFPN.forward`.
-pub(super) fn hrfpn(cx: &Cx, maps: &[Tensor]) -> Vec<Tensor> {
+/// `HRFPN.forward`; its last convolutions may step by two.
+pub(super) fn hrfpn(cx: &Cx, maps: &[Tensor], stride: u64) -> Vec<Tensor> {
     const LEVELS: usize = 5;
     let Some((first, rest)) = maps.split_first() else {
         return Vec::new();
@@ -92,7 +92,7 @@ pub(super) fn hrfpn(cx: &Cx, maps: &[Tensor]) -> Vec<Tensor> {
     (pooled.iter().enumerate())
         .map(|(i, map)| {
             cx.list_item("fpn_convs", i, |cx| {
-                cx.conv2d("conv", map, WIDE, 3, Conv::stride(1).padded(1), true)
+                cx.conv2d("conv", map, WIDE, 3, Conv::stride(stride).padded(1), true)
             })
         })
         .collect()

@@ -6,16 +6,10 @@ use crate::tape::ops::Conv;
 use crate::tape::{DType, Tensor};
 
 /// Maps of regions of so many places a side, each from the map that fits its size: `zeros`, then a part for each map.
-pub(super) fn pooled(maps: &[Tensor], count: u64, side: u64) -> Tensor {
+pub(super) fn pooled(maps: &[Tensor], image: &Tensor, count: u64, side: u64) -> Tensor {
     let used = maps.len().min(4) as u64;
-    let Some(first) = maps.first() else {
-        return crate::tape::Tape::new(crate::tape::Machine::default()).empty(
-            "maps",
-            [0; 0],
-            DType::F32,
-        );
-    };
-    if used == 1 {
+    let first = maps.first().unwrap_or(image);
+    if used < 2 {
         let own = first.constant("rois", &[count, 5], DType::F32);
         return first.roi_align(&own, side);
     }

@@ -44,6 +44,7 @@ impl Norm {
 #[derive(Clone, Debug)]
 pub(super) enum Trunk {
     ResNet(ResNet),
+    RegNet(RegNet),
     HrNet(HrNet),
 }
 
@@ -72,6 +73,9 @@ impl Trunk {
     pub(super) fn of(sizes: &Sizes, usual: Norm) -> Result<Self, ModelError> {
         if let Some(width) = sizes.get("branch") {
             return Ok(Self::HrNet(HrNet::of(sizes, width)?));
+        }
+        if let Ok(widths) = sizes.list("widths") {
+            return RegNet::of(sizes, widths, usual).map(Self::RegNet);
         }
         let [a, b, c, d] = sizes.list("depths")? else {
             return Err(ModelError::MismatchedLists {
@@ -104,6 +108,7 @@ impl Trunk {
                     })
                     .collect()
             }
+            Self::RegNet(net) => net.maps(cx, image),
             Self::HrNet(net) => net.maps(cx, image),
         }
     }
@@ -196,4 +201,78 @@ fn deformed(cx: &Cx, x: &Tensor, out: u64, form: Conv, masked: bool) -> Tensor {
     let offsets = Tensor::cat(first, &[second], 1);
     let mask = mask.sigmoid();
     x.deform_conv(&offsets, Some(&mask), &weight)
+}
+
+/// RegNetX (mmdet/models/backbones/regnet.py): blocks of one width, grouped.
+#[derive(Clone, Debug)]
+pub(super) struct RegNet {
+    /// Blocks and channels of each stage.
+    stages: Vec<(u64, u64)>,
+    /// Channels of a group.
+    group: u64,
+    norm: Norm,
+    frozen: u64,
+}
+
+impl RegNet {
+    fn of(sizes: &Sizes, widths: &[u64], usual: Norm) -> Result<Self, ModelError> {
+        let depths = sizes.list("depths")?;
+        if depths.len() != STAGES.len() || widths.len() != STAGES.len() {
+            return Err(ModelError::MismatchedLists {
+                names: "`depths` and `widths`",
+                expected: "one of each for each of four stages",
+            });
+        }
+        Ok(Self {
+            stages: depths.iter().copied().zip(widths.iter().copied()).collect(),
+            group: sizes.or("group", 48).max(1),
+            norm: Norm::of(sizes, usual),
+            frozen: sizes.or("frozen", 1),
+        })
+    }
+
+    fn maps(&self, cx: &Cx, image: &Tensor) -> Vec<Tensor> {
+        let part = |stage: u64| {
+            if stage < self.frozen {
+                cx.frozen()
+            } else {
+                cx.clone()
+            }
+        };
+        let first = part(0);
+        let mut x = first.conv2d("conv1", image, 32, 3, Conv::stride(2).padded(1), false);
+        x = self.norm.apply(&first, "bn1", &x).pipe(Tensor::relu_);
+        let stages = STAGES.into_iter().zip(&self.stages).enumerate();
+        stages
+            .map(|(stage, (name, (blocks, width)))| {
+                x = part(stage as u64).module(name, |cx| {
+                    (0..*blocks as usize).fold(x.clone(), |x, i| {
+                        let stride = if i == 0 { 2 } else { 1 };
+                        cx.module(index_name(i), |cx| self.block(cx, &x, *width, stride))
+                    })
+                });
+                x.clone()
+            })
+            .collect()
+    }
+
+    fn block(&self, cx: &Cx, input: &Tensor, width: u64, stride: u64) -> Tensor {
+        let mut x = cx.conv2d("conv1", input, width, 1, Conv::default(), false);
+        x = self.norm.apply(cx, "bn1", &x).pipe(Tensor::relu_);
+        let groups = (width / self.group).max(1);
+        let form = Conv::stride(stride).padded(1).grouped(groups);
+        x = cx.conv2d("conv2", &x, width, 3, form, false);
+        x = self.norm.apply(cx, "bn2", &x).pipe(Tensor::relu_);
+        x = cx.conv2d("conv3", &x, width, 1, Conv::default(), false);
+        x = self.norm.apply(cx, "bn3", &x);
+        let shortcut = if stride == 1 && input.size(1) == width {
+            input.clone()
+        } else {
+            cx.module("downsample", |cx| {
+                let x = cx.conv2d("0", input, width, 1, Conv::stride(stride), false);
+                self.norm.apply(cx, "1", &x)
+            })
+        };
+        x.add_(&shortcut).pipe(Tensor::relu_)
+    }
 }
