@@ -3,6 +3,7 @@
 /// What a version of PyTorch does; the default is the newest release's. The catalogue's table of stacks
 /// (`catalog/stacks.yaml`) says when each rule changed and where that was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a rule of its own")]
 pub struct Torch {
     /// Softmax saves its input, not its result alone (before 1.11).
     pub softmax_keeps_input: bool,

@@ -1,5 +1,7 @@
 //! HRNet (mmseg/models/backbones/hrnet.py): maps of several sizes side by side, which are mixed after every few blocks.
 
+use std::cmp::Ordering;
+
 use super::layers::plane;
 use crate::nets::error::at_most;
 use crate::nets::sizes::MOST_RUNS;
@@ -111,24 +113,24 @@ fn mixed(cx: &Cx, maps: Vec<Tensor>) -> Vec<Tensor> {
         let [height, width] = plane(map);
         let mut sum: Option<Tensor> = None;
         for (j, other) in maps.iter().enumerate() {
-            let part = if j == i {
-                other.clone()
-            } else if j > i {
-                let small = cx.list_item("fuse_layers", i, |cx| {
-                    cx.module(index_name(j), |cx| {
-                        let y = cx.conv2d("0", other, map.size(1), 1, Conv::default(), false);
-                        cx.batch_norm("1", &y)
-                    })
-                });
-                // `Upsample` to the size, and `resize` to the same once more.
-                let large = small.pipe(|small| small.interpolate(height, width));
-                large.pipe(|large| large.interpolate(height, width))
-            } else {
-                cx.list_item("fuse_layers", i, |cx| {
+            let part = match j.cmp(&i) {
+                Ordering::Equal => other.clone(),
+                Ordering::Greater => {
+                    let small = cx.list_item("fuse_layers", i, |cx| {
+                        cx.module(index_name(j), |cx| {
+                            let y = cx.conv2d("0", other, map.size(1), 1, Conv::default(), false);
+                            cx.batch_norm("1", &y)
+                        })
+                    });
+                    // `Upsample` to the size, and `resize` to the same once more.
+                    let large = small.pipe(|small| small.interpolate(height, width));
+                    large.pipe(|large| large.interpolate(height, width))
+                }
+                Ordering::Less => cx.list_item("fuse_layers", i, |cx| {
                     cx.module(index_name(j), |cx| {
                         halved_times(cx, other, i - j, map.size(1))
                     })
-                })
+                }),
             };
             sum = Some(match sum {
                 None => part,

@@ -154,14 +154,14 @@ pub(super) fn joined(first: &Tensor, rest: &[Tensor]) -> Tensor {
 /// The classes of a batch's pixels.
 pub(super) struct Labels<'a> {
     pub cx: &'a Cx,
-    pub labels: &'a Tensor,
+    pub pixels: &'a Tensor,
     pub classes: u64,
 }
 
 impl Labels<'_> {
     /// `BaseDecodeHead.loss_by_feat`: logits at the labels' size, and their cross-entropy with labels that each head stacks anew.
     pub(super) fn loss(&self, logits: &Tensor) -> Tensor {
-        let labels = self.labels;
+        let labels = self.pixels;
         let stacked = labels.constant("stack", labels.shape(), labels.dtype());
         let at_size = logits.interpolate(labels.size(1), labels.size(2));
         self.of_places(&at_size, &stacked)

@@ -112,7 +112,7 @@ impl Net for Segmenter {
         };
         let labels = Labels {
             cx,
-            labels,
+            pixels: labels,
             classes: self.classes,
         };
         let maps = cx.module("backbone", |cx| self.backbone.maps(cx, image));

@@ -151,16 +151,13 @@ pub(super) fn written(
         let index = scores.constant("nonzero", &[count], DType::I64);
         let valid = scores.rows(&index);
         let target = valid.constant("index", valid.shape(), DType::F32);
-        focal(&valid, &target).pipe(|each| each.mean_all())
+        focal(&valid, &target).pipe(Tensor::mean_all)
     };
     let few = (count / 1000).max(1);
     let index = boxes.constant("nonzero", &[few], DType::I64);
     let own = boxes.rows(&index);
     let target = own.constant("targets", own.shape(), DType::F32);
-    let by_place = own
-        .sub(&target)
-        .pipe(Tensor::abs)
-        .pipe(|all| all.mean_all());
+    let by_place = own.sub(&target).pipe(Tensor::abs).pipe(Tensor::mean_all);
     drop((whole, targets));
     vec![by_class, by_place]
 }

@@ -152,10 +152,10 @@ impl Detector {
         let stages = if self.source == Source::C4 { 3 } else { 4 };
         let maps = cx.module("backbone", |cx| self.trunk.maps(cx, image, stages));
         match (self.source, &self.trunk) {
-            (Source::Pyramid, Trunk::HrNet(_)) => {
+            (Source::Pyramid, Trunk::Parallel(_)) => {
                 cx.module("neck", |cx| pyramid::hrfpn(cx, &maps, 1))
             }
-            (Source::Pyramid, Trunk::ResNet(_) | Trunk::RegNet(_)) => {
+            (Source::Pyramid, Trunk::Residual(_) | Trunk::Regular(_)) => {
                 cx.module("neck", |cx| pyramid::fpn(cx, &maps, Top::Pooled, self.norm))
             }
             (Source::C4 | Source::Dc5, _) => maps.last().into_iter().cloned().collect(),
@@ -254,7 +254,7 @@ impl Detector {
         image: &Tensor,
         [count, positive]: [u64; 2],
     ) -> Vec<Tensor> {
-        let Trunk::ResNet(net) = &self.trunk else {
+        let Trunk::Residual(net) = &self.trunk else {
             return Vec::new();
         };
         let x = pooled(maps, image, count, 14).pipe(|regions| net.stage(cx, regions, 3));

@@ -48,8 +48,11 @@ fn regnet(sizes: &mut Sizes, size: &str) -> Option<()> {
     Some(())
 }
 
+/// A name's beginning, its architecture, and the sizes that are on.
+type Beginning = (&'static str, &'static str, &'static [(&'static str, u64)]);
+
 /// What a name begins with: its architecture, and the sizes that are on.
-const MM: [(&str, &str, &[(&str, u64)]); 6] = [
+const MM: [Beginning; 6] = [
     ("faster_rcnn_", "mmdet_rcnn", &[]),
     ("mask_rcnn_", "mmdet_rcnn", &[("masks", 1)]),
     ("cascade_rcnn_", "mmdet_rcnn", &[("cascade", 3)]),
@@ -86,13 +89,12 @@ fn mmdetection(name: &str) -> Option<(&'static str, Sizes)> {
     for part in parts {
         match part {
             "fpn" | "1x" | "2x" | "3x" | "20e" | "coco" | "mstrain" | "mstrain-poly" | "4x4"
-            | "640-800" | "cityscapes" | "voc0712" | "fp16" | "c3-c5" | "gn-head" => {}
+            | "640-800" | "cityscapes" | "voc0712" | "fp16" | "c3-c5" | "gn-head" | "gcb" => {}
             "caffe" => sizes.set("steps_first", 1),
             "dconv" => sizes.set("deformable", 1),
             "mdconv" => sizes.set("deformable", 2),
             "r4" => sizes.set("context", 4),
             "r16" => sizes.set("context", 16),
-            "gcb" => {}
             "syncbn-backbone" => sizes.set("batch_norm", 1),
             "gn-all" | "contrib" => {
                 sizes.set("group_norm", 1);
@@ -110,7 +112,7 @@ fn mmdetection(name: &str) -> Option<(&'static str, Sizes)> {
 }
 
 fn detectron2(name: &str) -> Option<(&'static str, Sizes)> {
-    let all: [(&str, &str, &[(&str, u64)]); 5] = [
+    let all: [Beginning; 5] = [
         ("faster_rcnn_", "d2_rcnn", &[]),
         ("mask_rcnn_", "d2_rcnn", &[("masks", 1)]),
         (

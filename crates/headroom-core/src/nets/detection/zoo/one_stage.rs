@@ -14,9 +14,9 @@ impl Detector {
     fn five_maps(&self, cx: &Cx, image: &Tensor, top: Top) -> Vec<Tensor> {
         let maps = cx.module("backbone", |cx| self.trunk.maps(cx, image, 4));
         cx.module("neck", |cx| match &self.trunk {
-            Trunk::HrNet(_) => hrfpn(cx, &maps, 2),
+            Trunk::Parallel(_) => hrfpn(cx, &maps, 2),
             // `start_level=1`.
-            Trunk::ResNet(_) | Trunk::RegNet(_) => {
+            Trunk::Residual(_) | Trunk::Regular(_) => {
                 fpn(cx, maps.get(1..).unwrap_or_default(), top, None)
             }
         })
@@ -86,13 +86,13 @@ impl Detector {
             drop((pairs(1), pairs(2), pairs(4), pairs(4), pairs(1)));
             let labels = scores.constant("labels", &[places], DType::I64);
             let targets = scores.constant("targets", &[places, 4], DType::F32);
-            let by_class = scores.focal_loss(&labels).pipe(|all| all.mean_all());
+            let by_class = scores.focal_loss(&labels).pipe(Tensor::mean_all);
             let few = (places / 100).max(1);
             let index = scores.constant("nonzero", &[few], DType::I64);
             let chosen = |x: &Tensor| {
                 let own = x.rows(&index);
                 let target = own.constant("targets", own.shape(), DType::F32);
-                own.sub(&target).pipe(|all| all.mean_all())
+                own.sub(&target).pipe(Tensor::mean_all)
             };
             let by_place = chosen(&rows(&moves, 4));
             let by_centre = chosen(&rows(&centres, 1));

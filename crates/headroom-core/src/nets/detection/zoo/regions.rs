@@ -70,10 +70,7 @@ pub(super) fn box_losses([scores, moved]: &[Tensor; 2]) -> Vec<Tensor> {
     let index = moved.constant("nonzero", &[(count / 4).max(1)], DType::I64);
     let own = moved.rows(&index);
     let target = own.constant("targets", own.shape(), DType::F32);
-    let by_place = own
-        .sub(&target)
-        .pipe(Tensor::abs)
-        .pipe(|all| all.mean_all());
+    let by_place = own.sub(&target).pipe(Tensor::abs).pipe(Tensor::mean_all);
     vec![by_class, by_place]
 }
 

@@ -43,9 +43,9 @@ impl Norm {
 
 #[derive(Clone, Debug)]
 pub(super) enum Trunk {
-    ResNet(ResNet),
-    RegNet(RegNet),
-    HrNet(HrNet),
+    Residual(ResNet),
+    Regular(RegNet),
+    Parallel(HrNet),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -72,10 +72,10 @@ const STAGES: [&str; 4] = ["layer1", "layer2", "layer3", "layer4"];
 impl Trunk {
     pub(super) fn of(sizes: &Sizes, usual: Norm) -> Result<Self, ModelError> {
         if let Some(width) = sizes.get("branch") {
-            return Ok(Self::HrNet(HrNet::of(sizes, width)?));
+            return Ok(Self::Parallel(HrNet::of(sizes, width)?));
         }
         if let Ok(widths) = sizes.list("widths") {
-            return RegNet::of(sizes, widths, usual).map(Self::RegNet);
+            return RegNet::of(sizes, widths, usual).map(Self::Regular);
         }
         let [a, b, c, d] = sizes.list("depths")? else {
             return Err(ModelError::MismatchedLists {
@@ -83,7 +83,7 @@ impl Trunk {
                 expected: "one for each of four stages",
             });
         };
-        Ok(Self::ResNet(ResNet {
+        Ok(Self::Residual(ResNet {
             depths: [*a, *b, *c, *d],
             groups: sizes.or("groups", 1).max(1),
             width: sizes.or("width", 64),
@@ -99,7 +99,7 @@ impl Trunk {
     /// The maps of so many stages, the finest first.
     pub(super) fn maps(&self, cx: &Cx, image: &Tensor, stages: usize) -> Vec<Tensor> {
         match self {
-            Self::ResNet(net) => {
+            Self::Residual(net) => {
                 let mut x = net.stem(cx, image);
                 (0..stages)
                     .map(|stage| {
@@ -108,8 +108,8 @@ impl Trunk {
                     })
                     .collect()
             }
-            Self::RegNet(net) => net.maps(cx, image),
-            Self::HrNet(net) => net.maps(cx, image),
+            Self::Regular(net) => net.maps(cx, image),
+            Self::Parallel(net) => net.maps(cx, image),
         }
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn features(cx: &Cx, maps: &Maps, channels: u64) -> Tensor {
         let context = cx.list_item("stages", 0, |cx| {
             block(cx, query, [high, low], [inner, wide])
         });
-        let both = joined(&context, &[high.clone()]);
+        let both = joined(&context, std::slice::from_ref(high));
         drop(context);
         cx.conv_and_norm("bottleneck", &both, point(wide))
     });
@@ -28,7 +28,7 @@ pub(super) fn features(cx: &Cx, maps: &Maps, channels: u64) -> Tensor {
         let context = cx.list_item("stages", 0, |cx| {
             block(cx, None, [&x, &x], [inner, channels])
         });
-        let both = joined(&context, &[x.clone()]);
+        let both = joined(&context, std::slice::from_ref(&x));
         drop(context);
         cx.conv_module("bottleneck", &both, point(channels))
     })

@@ -72,7 +72,7 @@ fn objects(cx: &Cx, feature: &Tensor, context: &Tensor, channels: u64) -> Tensor
     let found = attended(&query, &key, &value, true);
     drop((query, key, value));
     let found = found.pipe(|found| cx.conv_module("out_project", found, point(channels)));
-    let both = joined(&found, &[feature.clone()]);
+    let both = joined(&found, std::slice::from_ref(feature));
     drop(found);
     cx.conv_module("bottleneck", &both, point(channels))
 }
