@@ -57,7 +57,7 @@ pub(super) fn edited(draft: &Draft, scenario: &Scenario) -> Option<Draft> {
         return None;
     };
     let weaker = |setting: &SettingId| {
-        let origin = draft.get(*setting).map(|(_, origin)| origin);
+        let origin = draft.get(setting).map(|(_, origin)| origin);
         origin.is_some_and(|origin| *origin != Origin::User)
     };
     if !scenario.training.task.objective.samples() || !parts.iter().all(weaker) {

@@ -289,10 +289,7 @@ mod tests {
         assert!((least..4.0 * least).contains(&once), "{once} {least}");
         assert!(twice > 1.9 * once);
         assert!(with(&[("vllm_tp", "4")]) < once);
-        assert_eq!(
-            with(&[("sampler", "generate"), ("gpus", "1"), ("par", "none")]),
-            0.0
-        );
+        assert!(with(&[("sampler", "generate"), ("gpus", "1"), ("par", "none")]) < 1e-9);
     }
 
     /// torchtitan's table has 5762 tokens/s a GPU as it is, and 6667 with compiled layers.

@@ -1,5 +1,7 @@
 //! The scripts that start trainers which are checkouts of a repository.
 
+use std::num::NonZero;
+
 use super::super::common::{exports, machines, script};
 use super::super::{File, shell};
 use headroom_scenario::{Problem, Scenario};
@@ -108,8 +110,5 @@ pub(in super::super) fn alone(
 
 /// Optimizer steps of the run.
 pub(in super::super) fn steps(scenario: &Scenario) -> u64 {
-    scenario
-        .runtime
-        .max_steps
-        .map_or(STEPS, |steps| steps.get())
+    scenario.runtime.max_steps.map_or(STEPS, NonZero::get)
 }
