@@ -364,8 +364,6 @@ fn merged(exact: Imported, facts: Facts) -> Input {
         "parallel.offload",
         "model.id",
     ];
-    // Trainers of diffusion keep a frozen network in the type that they compute in, which no exact reader knows.
-    let denoises = facts.task.value() == Some(&Task::Diffusion);
     let facts_unread: BTreeSet<String> = facts.unread.iter().cloned().collect();
     let mut input = of_facts(facts, Draft::of_format(Scenario::VERSION), false);
     for setting in settings::all() {
@@ -374,9 +372,7 @@ fn merged(exact: Imported, facts: Facts) -> Input {
         };
         // A model and its data alone are no mark of TRL's: the script's name says more.
         let guessed = setting.path == "stack.trainer" && *value == Value::Text("trl".into());
-        let by_facts = guessed
-            || BY_FACTS.contains(&setting.path)
-            || denoises && setting.path == "training.precision";
+        let by_facts = guessed || BY_FACTS.contains(&setting.path);
         if !by_facts || input.draft.get(setting).is_none() {
             input
                 .draft
