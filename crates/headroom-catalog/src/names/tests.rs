@@ -75,7 +75,7 @@ fn variants_have_the_sizes_of_their_model() {
         microsoft/Phi-4-mini-instruct = phi-4-mini
         internlm/internlm2-1_8b = internlm2-1.8b
         internlm/internlm2-chat-7b = internlm2-7b
-        OpenGVLab/InternVL2_5-1B = internvl2.5-1b
+        OpenGVLab/InternVL2_5-1B = internvl3-1b
         TinyLlama/TinyLlama-1.1B-intermediate-step-1431k-3T = tinyllama-1.1b
         TinyLlama/TinyLlama_v1.1 = tinyllama-1.1b
         tiny_LLaMA_1b = tinyllama-1.1b
