@@ -95,6 +95,12 @@ fn detectors_of_ultralytics() {
 }
 
 #[test]
+fn segmentation_of_mmsegmentation() {
+    // Its own modules (1.2.2, batch norm in place of its synchronised form) in a plain loop on a GPU that only counts.
+    check("truth_segmentation", 23, Metric::Allocated, 0, 0.1, 0.5);
+}
+
+#[test]
 fn posts_that_no_rule_was_written_for_are_told_right() {
     // Records of issue trackers, with the cause that their thread verified; the texts are what the programs printed.
     let text = headroom_testing::text("tests/data/oom_posts.jsonl");

@@ -10,6 +10,33 @@ pub fn setting(name: &str) -> Option<&'static str> {
     named.map(|(id, _)| *id)
 }
 
+/// The same for a program that means another implementation by a common name.
+pub fn of_program(program: &str, name: &str) -> Option<&'static str> {
+    let own = PROGRAMS.iter().find(|(own, _)| own.contains(&program));
+    let meant = own.and_then(|(_, names)| {
+        let named = names.iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
+        named.map(|(_, id)| *id)
+    });
+    meant.or_else(|| setting(name))
+}
+
+/// What programs mean by a name.
+const PROGRAMS: &[(&[&str], &[(&str, &str)])] = &[
+    (
+        // `build_optimizer` in ultralytics/engine/trainer.py: SGD has momentum, AdamW runs fused, MuSGD has as many states.
+        &["ultralytics"],
+        &[
+            ("auto", "adamw-fused"),
+            ("adam", "adamw-fused"),
+            ("adamw", "adamw-fused"),
+            ("musgd", "adamw-fused"),
+            ("sgd", "sgd-momentum"),
+        ],
+    ),
+    // timm's factory and train.py, and the schedules of OpenMMLab: momentum 0.9.
+    (&["timm", "mmengine"], &[("sgd", "sgd-momentum")]),
+];
+
 /// By setting: the names of transformers' `OptimizerNames`, and those of programs with names of their own.
 const NAMES: &[(&str, &[&str])] = &[
     (

@@ -106,6 +106,7 @@ pub fn json(facts: &Facts) -> Document {
     table.add("targets", &facts.targets);
     table.add("trained", &facts.trained);
     table.add("optimizer", &facts.optimizer);
+    table.add("ema", &facts.ema);
     table.add("checkpointing", &facts.checkpointing);
     table.add("attention", &facts.attention);
     table.add("liger", &facts.liger);

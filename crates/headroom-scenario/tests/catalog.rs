@@ -19,6 +19,7 @@ const BEHAVIOURS: &[&str] = &[
     "foreach-temporaries",
     "fsdp-version",
     "fused-lora-kernels",
+    "hardtanh-saves-result",
     "linear-loss-upcasts",
     "logits",
     "max-live",

@@ -236,7 +236,7 @@ impl Writer {
             self.whole("training.block_swap", &facts.blocks_swapped);
         }
         if let Fact::Known { value, origin } = &facts.optimizer {
-            match optimizers::setting(value) {
+            match optimizers::of_program(self.tool, value) {
                 Some(id) => self.set("training.optimizer", id, origin),
                 None => self.leave(format!("optimizer: {value}")),
             }

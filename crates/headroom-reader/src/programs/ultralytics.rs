@@ -178,8 +178,8 @@ fn facts(keys: &Keys) -> Facts {
     facts
 }
 
-/// `build_optimizer` in ultralytics/engine/trainer.py. SGD has momentum there, and AdamW runs fused. Which of two `auto` means depends on
-/// how many steps a run has, so on the images: AdamW up to 10000, else MuSGD, with two buffers for a matrix as AdamW has.
+/// Which of two `auto` means depends on how many steps a run has, so on the images: AdamW up to 10000, else MuSGD, with two buffers for
+/// a matrix as AdamW has (`build_optimizer` in ultralytics/engine/trainer.py).
 fn optimizer(keys: &Keys, notes: &mut Vec<String>) -> Fact<String> {
     let named = keys.text("optimizer").or_default("auto".into(), DEFAULT);
     if named
@@ -189,11 +189,7 @@ fn optimizer(keys: &Keys, notes: &mut Vec<String>) -> Fact<String> {
         let note = "optimizer auto: AdamW for runs of up to 10000 steps, MuSGD with as many states for longer ones";
         notes.push(note.into());
     }
-    named.map(|name| match name.to_ascii_lowercase().as_str() {
-        "auto" | "adam" | "adamw" | "musgd" => "adamw_fused".into(),
-        "sgd" => "sgd_momentum".into(),
-        _ => name,
-    })
+    named.map(|name| name.to_ascii_lowercase())
 }
 
 fn sizes(keys: &Keys, facts: &mut Facts, task: Task) {
@@ -282,7 +278,7 @@ mod tests {
                 ("height", "960"),
                 ("compute", "fp16 autocast"),
                 ("task", "detection"),
-                ("optimizer", "sgd_momentum"),
+                ("optimizer", "sgd"),
                 ("accumulation", "2"),
             ],
         );

@@ -26,7 +26,6 @@ fn shown(text: &str) -> String {
     }
     for (name, fact) in [
         ("optimizer_in_backward", &facts.optimizer_in_backward),
-        ("ema", &facts.ema),
         ("sequence_parallel", &facts.sequence_parallel),
     ] {
         if let Some(value) = fact.value() {

@@ -26,12 +26,14 @@ pub(super) fn set(
     let [[height, width]] = images.as_slice() else {
         return Err("a sample is one picture".into());
     };
-    if height != width {
-        return Err(format!("no setting says a picture of {height} × {width}"));
-    }
     scenario.data.micro_batch = batch;
     let dims = &mut scenario.model.dims;
     dims.insert("img".into(), *height);
+    if entry.size("img_w").is_some() {
+        dims.insert("img_w".into(), *width);
+    } else if height != width {
+        return Err(format!("no setting says a picture of {height} × {width}"));
+    }
     let objects = boxes.filter(|_| entry.size("objects").is_some());
     dims.extend(objects.map(|objects| ("objects".into(), objects)));
     Ok(())
