@@ -8,10 +8,10 @@ import { brotliCompressSync } from "node:zlib";
 // one door both weighed 559,000 and 821,000. The names by which people know models are wanted for the first answer (+ 73,000); the
 // second part has the readers of fifty programs, the evaluators of shell and Python, and the planner (+ 324,000). Networks of
 // pictures, video and the hybrids of 2026 brought it to 662,000 and 1,192,000, those of thirty more families of configurations to
-// 678,000 and 1,271,000, and detection networks and SpeechT5, in place of recordings that were fetched, to 682,000 and 1,299,000. The
-// ceilings leave 2 % above that. Where Rust comes from rustup both parts weigh 2 % more than with
+// 678,000 and 1,271,000, detection networks and SpeechT5, in place of recordings that were fetched, to 682,000 and 1,299,000; YOLO,
+// the networks of OpenMMLab and the files of seven trainers of images to 698,000 and 1,364,000. The ceilings leave 2 % above that. Where Rust comes from rustup both parts weigh 2 % more than with
 // Debian's compiler, which builds the standard library for size as well.
-const BUDGET = { "first answer": 696_000, "second part": 1_325_000 };
+const BUDGET = { "first answer": 712_000, "second part": 1_392_000 };
 // Kept by the browser for the home screen, and asked for by nobody before the first answer.
 const BESIDE = /^(icon|manifest|sw|worker)\b/;
 

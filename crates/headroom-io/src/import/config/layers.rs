@@ -181,6 +181,7 @@ fn by_pattern(document: &Document, sizes: &mut BTreeMap<String, u64>) {
 fn of_family(arch: &str) -> u64 {
     match arch {
         "gemma2" | "gpt_oss" => 2,
+        "llama4_text" => 4,
         _ => 1,
     }
 }

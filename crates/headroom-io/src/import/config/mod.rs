@@ -379,7 +379,13 @@ impl Reading<'_> {
             given.insert("kv".into(), if one_key { 1 } else { heads });
         }
         sizes.extend(given);
-        layers::add(document, kind.arch, &mut sizes);
+        // A text model inside another has no architecture of its own.
+        let of = if kind.arch.is_empty() {
+            kind.name
+        } else {
+            kind.arch
+        };
+        layers::add(document, of, &mut sizes);
         layers::add_sets(document, kind.name, &mut sizes);
         stages::add(document, kind, &mut sizes);
         layers::derive(document, kind.arch, &mut sizes);
