@@ -20,8 +20,11 @@ pub fn of_program(program: &str, name: &str) -> Option<&'static str> {
     meant.or_else(|| setting(name))
 }
 
+/// A name, and the setting's value that it means.
+type Meaning = (&'static str, &'static str);
+
 /// What programs mean by a name.
-const PROGRAMS: &[(&[&str], &[(&str, &str)])] = &[
+const PROGRAMS: &[(&[&str], &[Meaning])] = &[
     (
         // `build_optimizer` in ultralytics/engine/trainer.py: SGD has momentum, AdamW runs fused, MuSGD has as many states.
         &["ultralytics"],
