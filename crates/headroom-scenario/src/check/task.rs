@@ -100,7 +100,7 @@ fn trained(case: &Case, problems: &mut Problems) {
     if task.head == LmHead::InPlace && !sampled {
         problems.refuse(
             "task.objective",
-            "grpo or rloo: the critic that verl trains beside the policy in PPO is not modelled",
+            "grpo or rloo: of verl's PPO the policy's update is estimated, which is that of GRPO",
         );
         return;
     }

@@ -82,6 +82,8 @@ pub(crate) fn time(given: &Given, _: &Args) -> Result<Answer, Refusal> {
             "vLLM's sampling, beside the step: at least {} ({} to {})\n",
             sampling.expected, sampling.low, sampling.high
         ));
+    } else if given.scenario().training.task.objective.samples() {
+        text.push_str("sampling the completions is not counted\n");
     }
     let rate = |label: &str, range: Range, text: &mut String| {
         text.push_str(&format!(

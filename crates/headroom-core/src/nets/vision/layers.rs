@@ -66,19 +66,20 @@ impl Activation {
 impl Cx {
     /// `nn.BatchNorm2d`.
     pub fn batch_norm(&self, name: &'static str, x: &Tensor) -> Tensor {
-        self.module(name, |cx| {
-            let channels = x.size(1);
-            let weight = cx.param("weight", [channels]).tensor();
-            let bias = cx.param("bias", [channels]).tensor();
-            cx.buffer("running_mean", [channels], cx.env.weights);
-            cx.buffer("running_var", [channels], cx.env.weights);
-            cx.buffer("num_batches_tracked", [0; 0], DType::I64);
-            x.batch_norm(&weight, &bias)
-        })
+        self.normed(name, x, Tensor::batch_norm)
     }
 
     /// `nn.BatchNorm2d` in evaluation mode, its factors trained all the same.
     pub fn running_norm(&self, name: &'static str, x: &Tensor) -> Tensor {
+        self.normed(name, x, Tensor::running_batch_norm)
+    }
+
+    fn normed(
+        &self,
+        name: &'static str,
+        x: &Tensor,
+        norm: fn(&Tensor, &Tensor, &Tensor) -> Tensor,
+    ) -> Tensor {
         self.module(name, |cx| {
             let channels = x.size(1);
             let weight = cx.param("weight", [channels]).tensor();
@@ -86,7 +87,7 @@ impl Cx {
             cx.buffer("running_mean", [channels], cx.env.weights);
             cx.buffer("running_var", [channels], cx.env.weights);
             cx.buffer("num_batches_tracked", [0; 0], DType::I64);
-            x.running_batch_norm(&weight, &bias)
+            norm(x, &weight, &bias)
         })
     }
 
