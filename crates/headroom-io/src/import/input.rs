@@ -17,9 +17,7 @@ use headroom_scripts::{Beside, File};
 
 use super::flags::equivalent;
 use super::own::{self, Own};
-use super::places::{
-    adapt_every_layer, attention_projections, critic, every_linear, head_alone, own_names,
-};
+use super::places::{adapt_every_layer, attention_projections, critic, every_linear, head_alone};
 use super::usual;
 use super::{
     Imported, KeyEffect, allocator, config, effect_of_key, known, plain, plugin_script, recorded,
@@ -398,7 +396,6 @@ fn of_facts(facts: Facts, over: Draft, is_sentence: bool) -> Input {
     notes.extend(facts.notes.iter().cloned());
     every_linear(&facts, &mut draft);
     attention_projections(&mut draft);
-    own_names(&facts, &mut draft);
     let mut left = left;
     if head_alone(&facts, &mut draft) {
         left.retain(|line| !line.starts_with("what is trained"));

@@ -132,31 +132,6 @@ pub(super) fn critic(facts: &Facts, draft: &mut Draft) -> Option<String> {
     ))
 }
 
-/// Of the names that a trainer has for the layers of all its networks, those that this network has.
-pub(super) fn own_names(facts: &Facts, draft: &mut Draft) {
-    let written = facts
-        .targets
-        .value()
-        .is_some_and(|names| names.iter().all(|name| name != "all-linear"));
-    let diffuses = facts.task.value() == Some(&Task::Diffusion);
-    let Some(setting) = settings::find(TARGETS).filter(|_| diffuses && !written) else {
-        return;
-    };
-    let Some((_, origin)) = draft.get(setting).cloned() else {
-        return;
-    };
-    let scenario = resolve(draft).scenario;
-    let missing = estimate::unmatched(&Case::of(&scenario)).unwrap_or_default();
-    let Some(lora) = scenario.training.lora.filter(|_| !missing.is_empty()) else {
-        return;
-    };
-    let is_own = |name: &String| missing.iter().all(|missing| missing.given() != name);
-    let own: Vec<String> = lora.targets.into_iter().filter(is_own).collect();
-    if !own.is_empty() {
-        draft.read(setting, &own.join(","), origin);
-    }
-}
-
 const TARGETS: &str = "training.lora.targets";
 const EVERY_LAYER: &str = "every linear layer";
 
