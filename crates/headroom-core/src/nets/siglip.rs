@@ -43,9 +43,9 @@ fn build_as(sizes: &Sizes, table: Option<u64>) -> Result<Box<dyn Net>, ModelErro
         ..Tower::of_texts(sizes)?
     };
     Ok(Box::new(Siglip {
-        vision: VisionModel {
-            table,
-            ..VisionModel::new(sizes)?
+        vision: match table {
+            Some(rows) => VisionModel::resized(sizes, rows)?,
+            None => VisionModel::new(sizes)?,
         },
         text,
         vocab: sizes.need("vocab")?,
@@ -115,6 +115,14 @@ impl VisionModel {
         })
     }
 
+    /// The same with a table of so many rows that is resized for each picture (SigLIP 2).
+    pub(super) fn resized(sizes: &Sizes, rows: u64) -> Result<Self, ModelError> {
+        Ok(Self {
+            table: Some(rows),
+            ..Self::new(sizes)?
+        })
+    }
+
     pub(super) fn pixels(&self, cx: &Cx, count: u64) -> Tensor {
         if self.table.is_some() {
             let patches = [
@@ -137,7 +145,11 @@ impl VisionModel {
     fn forward(&self, cx: &Cx, image: &Tensor, patches: Option<&Tensor>) -> [Tensor; 2] {
         let last = match patches {
             Some(patches) => {
-                let embedded = cx.module("embeddings", |cx| self.patch_embeddings(cx, image));
+                let side = self.side();
+                let embedded = cx.module("embeddings", |cx| {
+                    let embedded = cx.linear("patch_embedding", image, self.tower.hidden, true);
+                    self.with_places(cx, &embedded, &[[side, side]])
+                });
                 let mask = bidirectional_mask(cx, image.size(1), Some(patches), embedded.dtype());
                 let states = self.tower.encode(cx, &embedded, &mask);
                 cx.layer_norm("post_layernorm", &states)
@@ -180,10 +192,36 @@ impl VisionModel {
         patches.add(&positions)
     }
 
-    /// `Siglip2VisionEmbeddings.forward`: the table is resized picture by picture and written into one tensor.
-    fn patch_embeddings(&self, cx: &Cx, image: &Tensor) -> Tensor {
-        let (hidden, side) = (self.tower.hidden, self.side());
-        let embedded = cx.linear("patch_embedding", image, hidden, true);
+    /// `Siglip2VisionModel.forward` for pictures of so many patches along their sides, repeated for all samples, each padded to the
+    /// same number: its last hidden states.
+    pub(super) fn padded_states(
+        &self,
+        cx: &Cx,
+        pixels: &Tensor,
+        mask: &Tensor,
+        sides: &[[u64; 2]],
+    ) -> Tensor {
+        let embedded = cx.module("embeddings", |cx| {
+            let hidden = self.tower.hidden;
+            let patches = cx.linear("patch_embedding", pixels, hidden, true);
+            self.with_places(cx, &cx.asks_for_gradient(patches), sides)
+        });
+        let room = pixels.size(1);
+        let mask = if sides.iter().all(|[height, width]| height * width == room) {
+            let all = mask.constant("to", mask.shape(), DType::Bool);
+            drop(all.constant("all", &[0; 0], DType::Bool));
+            AttentionMask::None
+        } else {
+            bidirectional_mask(cx, room, Some(mask), embedded.dtype())
+        };
+        let states = self.tower.encode(cx, &embedded, &mask);
+        cx.layer_norm("post_layernorm", &states)
+    }
+
+    /// `Siglip2VisionEmbeddings.forward` behind the patches: the table is resized picture by picture, which have these sides in
+    /// turn, and written into one tensor, its first place behind the last.
+    fn with_places(&self, cx: &Cx, embedded: &Tensor, sides: &[[u64; 2]]) -> Tensor {
+        let (hidden, room) = (self.tower.hidden, embedded.size(1));
         let rows = self.table.unwrap_or(1);
         let table = cx.module("position_embedding", |cx| {
             cx.param("weight", [rows, hidden]).tensor()
@@ -194,21 +232,26 @@ impl VisionModel {
             .reshape(&[own, own, hidden])
             .permute(&[2, 0, 1])
             .unsqueeze(0);
-        let shape = [image.size(0), side * side, hidden];
+        let shape = [embedded.size(0), room, hidden];
         let mut places = cx.tape.empty("empty", shape, table.dtype());
-        for _ in 0..image.size(0) {
+        let count = usize::try_from(embedded.size(0)).unwrap_or(usize::MAX);
+        for [height, width] in sides.iter().cycle().take(count) {
             if cx.tape.is_over_budget() {
                 break;
             }
-            let resized = grid.interpolate(side, side);
-            let rows = resized.reshape(&[hidden, side * side]).transpose(0, 1);
-            places = places.copy_into_slice_(&rows.to(table.dtype()));
+            let resized = grid.interpolate(*height, *width);
+            let rows = resized.reshape(&[hidden, height * width]).transpose(0, 1);
+            let rows = rows.to(table.dtype());
+            places = places.copy_into_slice_(&rows);
+            if height * width < room {
+                places = places.copy_into_slice_(&rows.select(0));
+            }
         }
         embedded.add(&places)
     }
 
     /// `SiglipMultiheadAttentionPoolingHead`: one learned query over all patches.
-    fn pooling_head(&self, cx: &Cx, states: &Tensor) -> Tensor {
+    pub(super) fn pooling_head(&self, cx: &Cx, states: &Tensor) -> Tensor {
         let Tower {
             hidden, heads, ffn, ..
         } = self.tower;

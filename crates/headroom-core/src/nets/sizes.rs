@@ -13,7 +13,7 @@ pub const MOST_RUNS: u64 = 20_000;
 /// stay within a `u64` (what the tape multiplies saturates); ten layers of matrices of this width are 10^15 parameters.
 const MOST_COUNTED: u64 = 1_000_000_000;
 const MOST: u64 = 10_000_000;
-const COUNTED: [&str; 9] = [
+const COUNTED: [&str; 12] = [
     "vocab",
     "buckets",
     "ctx",
@@ -23,6 +23,9 @@ const COUNTED: [&str; 9] = [
     "nonbonded",
     "angles",
     "dihedrals",
+    "text_vocab",
+    "codec",
+    "codec_buffers",
 ];
 /// The endings of sizes that count modules or heads, or how often they run.
 const COUNTS: [&str; 13] = [

@@ -4,6 +4,7 @@
 mod detection;
 mod diffusion;
 mod embedding;
+mod sound;
 mod speech;
 mod text;
 mod training;

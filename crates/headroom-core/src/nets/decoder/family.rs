@@ -106,6 +106,10 @@ pub(super) enum Rope {
     InterleavedInFp32,
     /// The first `rotary_dim` of a head, neighbouring elements by each other (GLM).
     PartialInterleaved,
+    /// The first `rotary_dim` of a head, by tables for time, height and width side by side (GLM-4.5V).
+    PartialSections,
+    /// The same, neighbouring elements by each other (GLM-4.1V).
+    PartialSectionsInterleaved,
     /// Neighbouring elements as complex numbers (DeepSeek V2).
     Complex,
     /// Neighbouring elements by each other, the results concatenated instead of interleaved (DeepSeek V3).

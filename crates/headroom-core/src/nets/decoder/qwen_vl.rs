@@ -74,7 +74,7 @@ impl Reads for QwenVl {
 }
 
 /// What a forward pass keeps of its pictures until the language model returns.
-struct Placed {
+pub(super) struct Placed {
     seen: TowerOutput,
     #[expect(dead_code, reason = "a variable of the forward pass")]
     features: Tensor,
@@ -127,7 +127,7 @@ impl QwenVl {
 }
 
 /// Puts the features of pictures into their places among the embeddings.
-fn place(ids: &Tensor, seen: TowerOutput, embeddings: &Tensor) -> (Placed, Tensor) {
+pub(super) fn place(ids: &Tensor, seen: TowerOutput, embeddings: &Tensor) -> (Placed, Tensor) {
     // How many tokens each image has is computed on the device; there is one part for each, and they are joined again.
     let scalars = ["prod", "floor_divide"].map(|op| {
         let count = [ids.size(0)];
@@ -147,7 +147,7 @@ fn place(ids: &Tensor, seen: TowerOutput, embeddings: &Tensor) -> (Placed, Tenso
 }
 
 /// What the first layers of the language model add to their outputs (`_deepstack_process`).
-fn stacked(placed: &Placed) -> Option<Stacked> {
+pub(super) fn stacked(placed: &Placed) -> Option<Stacked> {
     let [image, _] = &placed.masks;
     let features = placed.seen.stacked.iter().map(Tensor::cat_list);
     let stacked = Stacked {

@@ -17,7 +17,7 @@ pub(super) trait Reads {
 }
 
 pub(super) struct States {
-    hidden: Tensor,
+    pub(super) hidden: Tensor,
     /// What the model's output holds of its pictures.
     features: Option<Tensor>,
 }

@@ -40,6 +40,7 @@ pub(crate) fn tables(
                         Tensor::cat(&time, &[&time], -1)
                     }
                     Rope::Partial => interleaved_sections(&table),
+                    Rope::PartialSectionsInterleaved => repeated(&side_by_side(&table)),
                     _ => mrope_sections(&table),
                 });
                 return [cos.to(dtype), sin.to(dtype)];
@@ -59,19 +60,21 @@ pub(crate) fn tables(
     })
 }
 
-/// `recomposition_frequencies` of Qwen2-VL: of the tables for time, height and width `[3, B, S, D / 2]` a quarter and three
-/// eighths each, side by side and twice.
+/// `recomposition_frequencies` of Qwen2-VL: the tables side by side and twice.
 fn mrope_sections(table: &Tensor) -> Tensor {
+    let joined = side_by_side(table);
+    Tensor::cat(&joined, &[&joined], -1)
+}
+
+/// Of the tables for time, height and width `[3, B, S, D / 2]` a quarter and three eighths each.
+fn side_by_side(table: &Tensor) -> Tensor {
     let half = table.size(-1);
     let eighths = half / 8 * 3;
     let parts = table.split(&[half.saturating_sub(2 * eighths), eighths, eighths], -1);
     let parts: Vec<Tensor> = parts.iter().map(|part| part.select(0)).collect();
     let all: Vec<&Tensor> = parts.iter().collect();
     match all.split_first() {
-        Some((first, rest)) => {
-            let joined = Tensor::cat(first, rest, -1);
-            Tensor::cat(&joined, &[&joined], -1)
-        }
+        Some((first, rest)) => Tensor::cat(first, rest, -1),
         None => table.clone(),
     }
 }
@@ -214,9 +217,16 @@ pub(crate) fn apply(
             let q = join(&q_parts);
             (q, join(&k_parts), Vec::new())
         }
-        Rope::Partial | Rope::PartialInBlock | Rope::PartialInterleaved => {
-            let by_neighbours = rope == Rope::PartialInterleaved;
-            if by_neighbours {
+        Rope::Partial
+        | Rope::PartialInBlock
+        | Rope::PartialInterleaved
+        | Rope::PartialSections
+        | Rope::PartialSectionsInterleaved => {
+            let by_neighbours = matches!(
+                rope,
+                Rope::PartialInterleaved | Rope::PartialSectionsInterleaved
+            );
+            if rope == Rope::PartialInterleaved {
                 tables = tables.map(|table| repeated(&table.narrow(-1, width / 2)));
             }
             let half = if by_neighbours {

@@ -3,7 +3,7 @@
 
 mod decoder;
 mod prompt;
-mod vision;
+pub(super) mod vision;
 
 use super::error::at_most;
 use super::vision::TinyVit;

@@ -42,6 +42,16 @@ impl Encoder {
         self.image / self.patch
     }
 
+    /// `interpolate_pos_encoding` of DeepSeek-OCR 2: the table resized to a picture of another size.
+    fn places(table: &Tensor, side: u64) -> Tensor {
+        if table.size(1) == side {
+            return table.clone();
+        }
+        let plane = table.permute(&[0, 3, 1, 2]);
+        let resized = plane.to(DType::F32).interpolate(side, side);
+        resized.to(table.dtype()).permute(&[0, 2, 3, 1])
+    }
+
     /// Features `[B, neck, side, side]`.
     pub(crate) fn encode(&self, cx: &Cx, image: &Tensor) -> Tensor {
         let (side, hidden) = (self.side(), self.hidden);
@@ -51,7 +61,7 @@ impl Encoder {
             let grid = cx.conv2d("projection", image, hidden, self.patch, conv, true);
             cx.asks_with_adapters(grid.permute(&[0, 2, 3, 1]))
         });
-        x = x.add(&positions.tensor());
+        x = x.add(&Self::places(&positions.tensor(), x.size(1)));
         let this = self.clone();
         let x = cx.stack("layers", self.layers, x, move |cx, x, i| {
             this.layer(cx, x, i)

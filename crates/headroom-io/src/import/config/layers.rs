@@ -37,6 +37,18 @@ const SETS: &[(&str, &str, &str, &[u64])] = &[
     ),
     (
         "v_features",
+        "qwen3_omni_moe_vision_encoder",
+        "deepstack_visual_indexes",
+        &[8, 16, 24],
+    ),
+    (
+        "v_global_layers",
+        "qwen2_5_omni_vision_encoder",
+        "fullatt_block_indexes",
+        &[7, 15, 23, 31],
+    ),
+    (
+        "v_features",
         "mllama_vision_model",
         "intermediate_layers_indices",
         &[3, 7, 15, 23, 30],
@@ -46,6 +58,12 @@ const SETS: &[(&str, &str, &str, &[u64])] = &[
         "mllama_text_model",
         "cross_attention_layers",
         &[3, 8, 13, 18, 23, 28, 33, 38],
+    ),
+    (
+        "global_layers",
+        "deepseek_ocr2_sam_vision_model",
+        "global_attn_indexes",
+        &[2, 5, 8, 11],
     ),
     (
         "global_layers",

@@ -264,7 +264,7 @@ impl Reading<'_> {
             // Two towers in one model: the prefix distinguishes sizes that both have.
             let shared = matches!(
                 name.as_str(),
-                "layers" | "hidden" | "heads" | "head_dim" | "ffn" | "qk_norm" | "qkv_bias"
+                "layers" | "hidden" | "heads" | "kv" | "head_dim" | "ffn" | "qk_norm" | "qkv_bias"
             );
             let name = if shared {
                 format!("{prefix}{name}")

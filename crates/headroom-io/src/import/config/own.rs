@@ -20,6 +20,10 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("beit_hf", "use_relative_position_bias", "relative"),
     ("blip_2", "num_query_tokens", "queries"),
     ("blip_2_qformer", "cross_attention_frequency", "q_every"),
+    ("csm", "num_codebooks", "codebooks"),
+    ("csm", "text_vocab_size", "text_vocab"),
+    ("deepseek_ocr2_sam_vision_model", "mlp_dim", "ffn"),
+    ("deepseek_ocr2_sam_vision_model", "output_channels", "neck"),
     ("depth_anything", "fusion_hidden_size", "fusion"),
     ("depth_anything", "head_hidden_size", "head_hidden"),
     ("detr", "num_queries", "queries"),
@@ -44,6 +48,10 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("layoutlmv3", "shape_size", "shape"),
     ("led", "max_decoder_position_embeddings", "ctx"),
     ("led", "max_encoder_position_embeddings", "encoder_ctx"),
+    ("lfm2_vl", "downsample_factor", "merge"),
+    ("lfm2_vl", "projector_bias", "proj_bias"),
+    ("lfm2_vl", "projector_hidden_size", "projected"),
+    ("lfm2_vl", "projector_use_layernorm", "proj_norm"),
     ("llama4_text", "intermediate_size_mlp", "dense_ffn"),
     ("llama4_text", "interleave_moe_layer_step", "moe_every"),
     ("llama4_vision_model", "projector_input_dim", "proj_in"),
@@ -52,6 +60,11 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("mask2former", "hidden_dim", "hidden"),
     ("mask2former", "num_queries", "queries"),
     ("mask2former", "train_num_points", "points"),
+    ("moonshine", "decoder_num_attention_heads", "decoder_heads"),
+    ("moonshine", "decoder_num_hidden_layers", "decoder_layers"),
+    ("moonshine", "encoder_num_attention_heads", "heads"),
+    ("moonshine", "encoder_num_hidden_layers", "layers"),
+    ("moonshine", "pad_head_dim_to_multiple_of", "pad"),
     ("parakeet_encoder", "attention_bias", "bias"),
     ("patchtst", "context_length", "steps_in"),
     ("patchtst", "num_input_channels", "channels"),
@@ -109,6 +122,7 @@ const DECODER_CHANNELS: &str = "decoder_in_channels";
 #[cfg(test)]
 const COMPUTED: &[&str] = &[
     "bottleneck",
+    "down",
     "expansion_percent",
     "guided",
     "img_w",
@@ -122,6 +136,7 @@ const COMPUTED: &[&str] = &[
     "pooled",
     "reach",
     "squeezes",
+    "v_headless",
     "v_layer_norms",
     "width_percent",
 ];
@@ -140,6 +155,11 @@ pub(super) fn has_sides(document: &Document) -> bool {
 /// Whether a family reads this key.
 pub(super) fn knows(kind: &ModelType, key: &str) -> bool {
     let computed = match kind.name {
+        "deepseek_ocr2_sam_vision_model" => key == "downsample_channels",
+        "csm" => matches!(
+            key,
+            "codec_config" | "codebook_pad_token_id" | "codebook_eos_token_id"
+        ),
         "depth_anything" => key == "reassemble_hidden_size",
         "dpt" => matches!(key, "backbone_config" | "backbone_out_indices"),
         "led" | "longformer" => key == "attention_window",
@@ -199,6 +219,27 @@ pub(super) fn add(document: &Document, kind: &ModelType, sizes: &mut BTreeMap<St
             let plain = text(document, "norm_type") != Some("rms_norm");
             sizes.insert("v_layer_norms".into(), u64::from(normed && plain));
         }
+        "deepseek_ocr2_sam_vision_model" => {
+            let first =
+                listed(document, "downsample_channels").and_then(|all| all.first().copied());
+            sizes.insert("down".into(), first.unwrap_or(512));
+        }
+        "deepseek_ocr2_text" => {
+            let dense = Document::Text("dense".into());
+            let leading = match document.get("mlp_layer_types") {
+                Some(Document::List(kinds)) => {
+                    kinds.iter().take_while(|kind| **kind == dense).count()
+                }
+                _ => 0,
+            };
+            sizes.insert("dense_layers".into(), leading as u64);
+        }
+        "moonshine" => {
+            if let (Some(hidden), Some(heads)) = (sizes.get("hidden"), sizes.get("heads")) {
+                let head_dim = hidden / (*heads).max(1);
+                sizes.insert("head_dim".into(), head_dim);
+            }
+        }
         "patchtst" => {
             let whole = document.get("pooling_type") == Some(&Document::Null);
             sizes.insert("pooled".into(), u64::from(!whole));
@@ -257,6 +298,10 @@ pub(super) fn add(document: &Document, kind: &ModelType, sizes: &mut BTreeMap<St
             sizes.insert("decoder_heads".into(), heads);
             let ffn = whole(document, "encoder_feedforward_dim").unwrap_or(1024);
             sizes.insert("ffn".into(), ffn);
+        }
+        "siglip2_vision_model" => {
+            let headless = document.get("vision_use_head") == Some(&Document::Bool(false));
+            sizes.insert("v_headless".into(), u64::from(headless));
         }
         "swin" => {
             let drops = rate("drop_path_rate").is_none_or(|rate| rate > 0.0);

@@ -1,6 +1,6 @@
 //! DeepSeek V2 and V3 (transformers/models/{deepseek_v2,deepseek_v3}/modeling_*.py).
 
-use super::llama::LLAMA;
+use super::llama::{INSIDE_VISION_MODEL, LLAMA};
 use crate::nets::decoder::family::{
     Embeddings, Experts, Family, Mlp, Positions, Rope, Router, SharedExpert,
 };
@@ -35,5 +35,12 @@ pub(crate) const DEEPSEEK_V3: Family = Family {
         }),
         ..LLAMA.mlp
     },
+    ..LLAMA
+};
+
+/// The language model of DeepSeek-OCR 2: V2's experts with plain attention.
+pub(crate) const DEEPSEEK_OCR: Family = Family {
+    names: &INSIDE_VISION_MODEL,
+    mlp: DEEPSEEK_V2.mlp,
     ..LLAMA
 };

@@ -1,8 +1,8 @@
-//! ERNIE 4.5 (transformers/models/{ernie4_5,ernie4_5_moe}/modeling_*.py).
+//! ERNIE 4.5, and PaddleOCR-VL, which is built on it (transformers/models/{ernie4_5,ernie4_5_moe,paddleocr_vl}/modeling_*.py).
 
-use super::llama::LLAMA;
+use super::llama::{INSIDE_VISION_MODEL, LLAMA};
 use crate::nets::decoder::family::{
-    Embeddings, Experts, Family, Mlp, Positions, Rope, Router, SharedExpert,
+    Attention, Embeddings, Experts, Family, Mlp, Positions, Projection, Rope, Router, SharedExpert,
 };
 
 pub(crate) const ERNIE4_5: Family = Family {
@@ -23,4 +23,14 @@ pub(crate) const ERNIE4_5_MOE: Family = Family {
         ..LLAMA.mlp
     },
     ..ERNIE4_5
+};
+
+/// The language model of PaddleOCR-VL: ERNIE's sizes with rotation as Qwen2-VL has it.
+pub(crate) const PADDLE_OCR: Family = Family {
+    names: &INSIDE_VISION_MODEL,
+    attention: Attention {
+        projection: Projection::SeparateThenSplit,
+        ..LLAMA.attention
+    },
+    ..LLAMA
 };

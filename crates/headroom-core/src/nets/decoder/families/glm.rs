@@ -1,8 +1,8 @@
-//! GLM-4, its newer dense models, GLM-4.5 to 4.7 and GLM-4.7-Flash
-//! (transformers/models/{glm,glm4,glm4_moe,glm4_moe_lite}/modeling_*.py).
+//! GLM-4, its newer dense models, GLM-4.5 to 4.7, GLM-4.7-Flash, and the language models of GLM-4.1V to 4.6V
+//! (transformers/models/{glm,glm4,glm4_moe,glm4_moe_lite,glm4v,glm4v_moe}/modeling_*.py).
 
 use super::deepseek::DEEPSEEK_V3;
-use super::llama::{LLAMA, NAMES};
+use super::llama::{INSIDE_VISION_MODEL, LLAMA, NAMES};
 use crate::nets::Sizes;
 use crate::nets::decoder::family::{
     Attention, Embeddings, Experts, Family, Mlp, MlpForm, Names, Norms, Placement, Positions,
@@ -93,3 +93,41 @@ pub(crate) const GLM4_MOE_LITE: Family = Family {
     },
     ..DEEPSEEK_V3
 };
+
+/// The language model of GLM-4.1V and GLM-4.6V-Flash.
+pub(crate) const GLM4V: Family = Family {
+    names: &Names {
+        inner: Some("language_model"),
+        further_norms: [
+            "post_self_attn_layernorm",
+            "post_attention_layernorm",
+            "post_mlp_layernorm",
+        ],
+        ..NAMES
+    },
+    embeddings: Embeddings {
+        positions: Positions::Rotary(Rope::PartialSectionsInterleaved),
+        ..LLAMA.embeddings
+    },
+    attention: Attention {
+        projection: Projection::SeparateThenSplit,
+        ..GLM.attention
+    },
+    norms: Norms {
+        placement: Placement::PreAndPost,
+        ..GLM.norms
+    },
+    ..GLM
+};
+
+/// The language model of GLM-4.5V and GLM-4.6V.
+pub(crate) fn glm4v_moe(sizes: &Sizes) -> Family {
+    Family {
+        names: &INSIDE_VISION_MODEL,
+        embeddings: Embeddings {
+            positions: Positions::Rotary(Rope::PartialSections),
+            ..LLAMA.embeddings
+        },
+        ..glm4_moe(sizes)
+    }
+}

@@ -43,8 +43,8 @@ use super::family::Family;
 use super::gemma_vision::{self, Projector};
 use super::qwen_vision::Kind;
 use super::{
-    Decoder, aya, blip2, gemma4, idefics, internvl, llava, llava_tiles, mamba_model, mllama,
-    pixtral, qwen_vl,
+    Decoder, aya, blip2, csm, deepseek_ocr, gemma4, idefics, internvl, lfm2_vl, llava, llava_tiles,
+    mamba_model, mllama, moonshine, omni, pixtral, qwen_vl, sound,
 };
 use crate::nets::net::Build;
 use crate::nets::{ModelError, Net, Sizes};
@@ -154,6 +154,30 @@ pub(crate) const FAMILIES: &[(&str, Build)] = &[
     ("qwen3_5_vl_moe", |sizes| {
         qwen_vl::build(sizes, qwen3_5::QWEN3_5_MOE_INSIDE, Kind::placed(sizes))
     }),
+    ("glm4v", |sizes| {
+        qwen_vl::build(sizes, glm::GLM4V, Kind::joined(sizes)?)
+    }),
+    ("glm4v_moe", |sizes| {
+        qwen_vl::build(sizes, glm::glm4v_moe(sizes), Kind::joined(sizes)?)
+    }),
+    ("lfm2_vl", |sizes| lfm2_vl::build(sizes, lfm2::INSIDE)),
+    ("paddleocr_vl", |sizes| {
+        let sizes = sizes.with_defaults([("temporal", 1)]);
+        qwen_vl::build(&sizes, ernie::PADDLE_OCR, Kind::by_picture(&sizes)?)
+    }),
+    ("qwen2_5_omni", |sizes| {
+        omni::second_and_half(sizes, qwen::QWEN2_VL)
+    }),
+    ("qwen3_omni_moe", |sizes| {
+        omni::third(sizes, qwen::QWEN3_VL_MOE)
+    }),
+    ("qwen2_audio", |sizes| {
+        sound::qwen2_audio(sizes, qwen::QWEN2_INSIDE)
+    }),
+    ("qwen3_asr", |sizes| {
+        sound::qwen3_asr(sizes, qwen::QWEN3_INSIDE)
+    }),
+    ("voxtral", |sizes| sound::voxtral(sizes, llama::INSIDE)),
     ("llava", |sizes| llava::build(sizes, llama::LLAMA)),
     ("llava_pixtral", |sizes| {
         pixtral::unmerged(sizes, mistral::MISTRAL_INSIDE)
@@ -176,8 +200,13 @@ pub(crate) const FAMILIES: &[(&str, Build)] = &[
     ("internvl_qwen3_moe", |sizes| {
         internvl::build(sizes, qwen::QWEN3_MOE_INSIDE)
     }),
+    ("csm", csm::build),
+    ("deepseek_ocr2", |sizes| {
+        deepseek_ocr::build(sizes, deepseek::DEEPSEEK_OCR)
+    }),
     ("mamba2", mamba_model::build),
     ("mllama", mllama::build),
+    ("moonshine", moonshine::build),
     ("mistral3", |sizes| {
         pixtral::build(sizes, mistral::MISTRAL_INSIDE)
     }),

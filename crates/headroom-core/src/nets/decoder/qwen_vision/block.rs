@@ -34,19 +34,29 @@ impl VisionBlock {
         fed.pipe(|fed| hidden.add(fed))
     }
 
+    /// Whether its matrices have biases.
+    fn biased(&self) -> bool {
+        !matches!(self.tower.kind, Kind::Joined { .. })
+    }
+
     fn feed(&self, cx: &Cx, x: &Tensor) -> Tensor {
         let VisionTransformer { hidden, ffn, .. } = self.tower;
         match self.tower.kind {
-            Kind::Windowed { .. } => {
+            Kind::Windowed { .. } | Kind::Joined { .. } => {
+                let bias = self.biased();
                 let product = {
-                    let gate = cx.linear("gate_proj", x, ffn, true).pipe(Tensor::silu);
-                    let up = cx.linear("up_proj", x, ffn, true);
+                    let gate = cx.linear("gate_proj", x, ffn, bias).pipe(Tensor::silu);
+                    let up = cx.linear("up_proj", x, ffn, bias);
                     gate.mul(&up)
                 };
-                cx.linear("down_proj", &product, hidden, true)
+                cx.linear("down_proj", &product, hidden, bias)
             }
             Kind::Plain => {
                 let inner = cx.linear("fc1", x, ffn, true).pipe(quick_gelu);
+                cx.linear("fc2", &inner, hidden, true)
+            }
+            Kind::ByPicture { .. } => {
+                let inner = cx.linear("fc1", x, ffn, true).pipe(Tensor::gelu);
                 cx.linear("fc2", &inner, hidden, true)
             }
             Kind::Stacked { .. } => {
@@ -59,14 +69,20 @@ impl VisionBlock {
     fn attention(&self, cx: &Cx, x: &Tensor) -> Tensor {
         let VisionTransformer { hidden, heads, .. } = self.tower;
         let (rows, d) = (x.size(0), hidden / heads);
-        let parts = cx
-            .linear("qkv", x, 3 * hidden, true)
-            .view(&[rows, 3, heads, d])
-            .permute(&[1, 0, 2, 3])
-            .unbind();
-        let [q, k, v]: [Tensor; 3] = match parts.try_into() {
-            Ok(parts) => parts,
-            Err(_) => return x.clone(),
+        let output = self.tower.products.map_or("proj", |[.., output]| output);
+        let shape = [rows, heads, d];
+        let [q, k, v] = if let Some([q, k, v, _]) = self.tower.products {
+            [q, k, v].map(|name| cx.linear(name, x, hidden, true).view(&shape))
+        } else {
+            let parts = cx
+                .linear("qkv", x, 3 * hidden, self.biased())
+                .view(&[rows, 3, heads, d])
+                .permute(&[1, 0, 2, 3])
+                .unbind();
+            match parts.try_into() {
+                Ok(parts) => parts,
+                Err(_) => return x.clone(),
+            }
         };
         let [rotated_q, rotated_k] = rope::rotated_rows([&q, &k], &self.tables);
         drop((q, k));
@@ -74,7 +90,7 @@ impl VisionBlock {
         let all = [rotated_q, rotated_k, v];
         let (mut out, parts) = self.attended(cx, &all);
         out = out.reshape(&[rows, hidden]).contiguous();
-        out = cx.linear("proj", &out, hidden, true);
+        out = cx.linear(output, &out, hidden, self.biased());
         drop((lengths, all, parts));
         out
     }

@@ -7,8 +7,10 @@ use crate::tape::Tensor;
 impl VisionTransformer {
     /// `PatchMerger`: squares of patches become tokens.
     pub(super) fn merged(&self, cx: &Cx, x: &Tensor) -> Tensor {
-        if matches!(self.kind, Kind::Stacked { .. }) {
-            return self.merged_stacked(cx, x, false);
+        match self.kind {
+            Kind::Stacked { .. } => return self.merged_stacked(cx, x, false),
+            Kind::Joined { context, .. } => return self.merged_gated(cx, x, context),
+            Kind::Plain | Kind::Windowed { .. } | Kind::ByPicture { .. } => {}
         }
         let squares = self
             .norm(cx, "ln_q", x)

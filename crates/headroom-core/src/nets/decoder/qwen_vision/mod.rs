@@ -2,6 +2,8 @@
 //! (`Qwen2VisionTransformerPretrainedModel` and its successors).
 
 mod block;
+mod by_picture;
+mod joined;
 mod merger;
 mod places;
 
@@ -32,6 +34,8 @@ pub(super) struct VisionTransformer {
     /// Pixels along the side of a picture, where none is given.
     image: u64,
     kind: Kind,
+    /// The names of the products of queries, keys, values and output, where they are not `qkv` and `proj`.
+    products: Option<[&'static str; 4]>,
 }
 
 #[derive(Clone, Debug)]
@@ -42,6 +46,10 @@ pub(super) enum Kind {
     Windowed { side: u64, whole: Vec<u64> },
     /// Qwen3-VL: a learned table of so many places, and layers whose states go to the first layers of the language model.
     Stacked { places: u64, layers: Vec<u64> },
+    /// GLM-4.1V: a learned table of so many places, and how wide the MLP is behind the layers.
+    Joined { places: u64, context: u64 },
+    /// PaddleOCR-VL: a learned table of so many places, and products of their own for queries, keys and values.
+    ByPicture { places: u64 },
 }
 
 /// What the tower makes of pictures.
@@ -70,6 +78,21 @@ impl Kind {
         })
     }
 
+    pub(super) fn by_picture(sizes: &Sizes) -> Result<Self, ModelError> {
+        let side = sizes.or("img", 384) / sizes.need("patch")?.max(1);
+        Ok(Self::ByPicture {
+            places: (side * side).max(1),
+        })
+    }
+
+    pub(super) fn joined(sizes: &Sizes) -> Result<Self, ModelError> {
+        let side = sizes.or("img", 336) / sizes.need("patch")?.max(1);
+        Ok(Self::Joined {
+            places: (side * side).max(1),
+            context: sizes.need("v_ffn")?,
+        })
+    }
+
     /// Qwen3.5: the tower of Qwen3-VL, none of whose states go to the language model.
     pub(super) fn placed(sizes: &Sizes) -> Self {
         Self::Stacked {
@@ -95,14 +118,29 @@ impl VisionTransformer {
             hidden,
             layers,
             heads: sizes.need("v_heads")?.max(1),
-            ffn: sizes.or("v_ffn", 4 * hidden),
+            ffn: match kind {
+                Kind::Joined { .. } => out,
+                _ => sizes.or("v_ffn", 4 * hidden),
+            },
             out,
             patch: sizes.need("patch")?.max(1),
             frames: sizes.or("temporal", 2).max(1),
             merge: sizes.or("merge", 2).max(1),
             image: sizes.or("img", 448),
+            products: match kind {
+                Kind::ByPicture { .. } => Some(["q_proj", "k_proj", "v_proj", "out_proj"]),
+                _ => None,
+            },
             kind,
         })
+    }
+
+    /// With products of their own for queries, keys and values, of these names.
+    pub(super) fn with_products(self, names: [&'static str; 4]) -> Self {
+        Self {
+            products: Some(names),
+            ..self
+        }
     }
 
     /// The patches along the height and width of each picture of a sample: sides are rounded to squares of patches
@@ -142,10 +180,19 @@ impl VisionTransformer {
         if let (Kind::Stacked { places, .. }, Some(taps)) = (&self.kind, &interpolated) {
             hidden = self.with_places(cx, hidden, *places, taps);
         }
+        if matches!(self.kind, Kind::Joined { .. }) {
+            hidden = cx.rms_norm("post_conv_layernorm", &hidden);
+        }
+        if let Kind::ByPicture { places } = self.kind {
+            hidden = self.with_places(cx, hidden, places, &places::interpolation(pixels));
+        }
         hidden = self.by_windows(&hidden);
         let mut tables = cx.module("rotary_pos_emb", |cx| self.tables(cx, &places));
         if is_windowed {
             tables = tables.each_ref().map(|table| self.by_windows(table));
+        }
+        if let Kind::Joined { places: rows, .. } = self.kind {
+            hidden = self.sampled(cx, &hidden, rows, images);
         }
         let pictures = pieces(grids);
         let layer = |state: Vec<Tensor>, i: usize| {
@@ -179,8 +226,21 @@ impl VisionTransformer {
         let state = cx.periodic_layers(rest, self.period(), state, |state, i| {
             layer(state, from as usize + i)
         });
-        let states = state.into_iter().next().unwrap_or_else(|| pixels.clone());
-        let mut merged = cx.module("merger", |cx| self.merged(cx, &states));
+        let mut states = state.into_iter().next().unwrap_or_else(|| pixels.clone());
+        if matches!(self.kind, Kind::Joined { .. }) {
+            states = self.joined(cx, &states);
+        }
+        let by_picture = matches!(self.kind, Kind::ByPicture { .. });
+        if by_picture {
+            states = cx.layer_norm("post_layernorm", &states);
+        }
+        let mut merged = cx.module("merger", |cx| {
+            if by_picture {
+                self.merged_by_picture(cx, &states, grids)
+            } else {
+                self.merged(cx, &states)
+            }
+        });
         if is_windowed {
             merged = merged.rows_by_list(merged.size(0));
         }
@@ -214,24 +274,27 @@ impl VisionTransformer {
     }
 
     fn patches(&self, cx: &Cx, pixels: &Tensor) -> Tensor {
+        if let Kind::ByPicture { .. } = self.kind {
+            return self.flat_patches(cx, pixels);
+        }
         let rows = pixels.size(0);
         let kernel = [self.frames, self.patch, self.patch];
         let cubes = pixels.view(&[rows, 3, self.frames, self.patch, self.patch]);
         let size = Conv::stride(self.patch);
-        let bias = matches!(self.kind, Kind::Stacked { .. });
+        let bias = matches!(self.kind, Kind::Stacked { .. } | Kind::Joined { .. });
         let found = cx.convolution("proj", &cubes, self.hidden, &kernel, size, bias);
         let rows = found.view(&[rows, self.hidden]);
         match self.kind {
             // Its class names no input embeddings, so no hook asks for their gradient.
-            Kind::Stacked { .. } => rows,
+            Kind::Stacked { .. } | Kind::Joined { .. } | Kind::ByPicture { .. } => rows,
             Kind::Plain | Kind::Windowed { .. } => cx.asks_for_gradient(rows),
         }
     }
 
     fn norm(&self, cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
         match self.kind {
-            Kind::Windowed { .. } => cx.rms_norm(name, x),
-            Kind::Plain | Kind::Stacked { .. } => cx.layer_norm(name, x),
+            Kind::Windowed { .. } | Kind::Joined { .. } => cx.rms_norm(name, x),
+            Kind::Plain | Kind::Stacked { .. } | Kind::ByPicture { .. } => cx.layer_norm(name, x),
         }
     }
 }
