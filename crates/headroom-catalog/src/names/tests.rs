@@ -149,7 +149,6 @@ fn another_network_is_never_taken_for_it() {
         "./gpt-oss-120b-w4a16-experts-4bit-2:4",
         "lodestones/Chroma1-Radiance",
         "xiaozaa/flux1-fill-dev-diffusers",
-        "Wan-AI/Wan2.1-VACE-14B-diffusers",
         "distil-whisper/large-32-2",
         "beomi/llama-2-ko-7b",
         "hfl/chinese-llama-2-7b",

@@ -16,6 +16,8 @@ struct Vit {
     classes: u64,
     /// The class without a head, of which the loss is the mean of the last hidden states.
     headless: bool,
+    /// Tokens behind the first that no head reads (DINOv2 with registers).
+    registers: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +38,8 @@ pub(crate) struct Layer {
     pub dropout: f64,
     /// What sublayers return is multiplied by a learned vector (DINOv2).
     pub scaled: bool,
+    /// The MLP multiplies a gate of SiLU (`use_swiglu_ffn`): `ffn` is its width before a third of it goes.
+    pub gated: bool,
 }
 
 pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
@@ -56,12 +60,14 @@ fn build_as(sizes: &Sizes, model: Model) -> Result<Box<dyn Net>, ModelError> {
         layers: sizes.need("layers")?,
         layer: Layer {
             scaled: model == Model::Dinov2,
+            gated: sizes.is_set("swiglu"),
             ..Layer::plain(sizes)?
         },
         image: sizes.or("img", 224),
         patch: sizes.or("patch", 16).max(1),
         classes: sizes.or("classes", 1000),
         headless: sizes.is_set("headless"),
+        registers: sizes.or("registers", 0),
     }))
 }
 
@@ -99,6 +105,7 @@ impl Net for Vit {
         let name = match self.model {
             Model::Vit => "vit",
             Model::Deit => "deit",
+            Model::Dinov2 if self.registers > 0 => "dinov2_with_registers",
             Model::Dinov2 => "dinov2",
         };
         let sequence = cx.module(name, |cx| self.model(cx, image));
@@ -111,7 +118,8 @@ impl Net for Vit {
         }
         let first = sequence.select(1);
         let read = if self.model == Model::Dinov2 {
-            let rest = sequence.narrow(1, sequence.size(1).saturating_sub(1));
+            let others = self.registers.saturating_add(1);
+            let rest = sequence.narrow(1, sequence.size(1).saturating_sub(others));
             let mean = rest.mean(&[1]).squeeze(1);
             Tensor::cat(&first, &[&mean], 1)
         } else {
@@ -155,6 +163,9 @@ impl Vit {
         let tokens = if distilled { 2 } else { 1 };
         let positions = cx.param("position_embeddings", [1, side * side + tokens, hidden]);
         let distillation = distilled.then(|| cx.param("distillation_token", [1, 1, hidden]));
+        let registered = self.registers > 0;
+        let registers =
+            registered.then(|| cx.param("register_tokens", [1, self.registers, hidden]));
         let made = cx.tape.construction_point();
         let mut embedded = cx.module("patch_embeddings", |cx| {
             patches(cx, "projection", image, hidden, self.patch)
@@ -168,6 +179,12 @@ impl Vit {
             None => Tensor::cat(&tokens, &[&embedded], 1),
         };
         embedded = embedded.add(&positions.tensor());
+        if let Some(registers) = registers {
+            let registers = registers.tensor();
+            let registers = registers.expand(&[image.size(0), self.registers, hidden]);
+            let rest = embedded.narrow(1, side * side);
+            embedded = Tensor::cat(&embedded.narrow(1, 1), &[&registers, &rest], 1);
+        }
         cx.dropout(&embedded, self.layer.dropout)
     }
 }
@@ -182,6 +199,7 @@ impl Layer {
             ffn: sizes.or("ffn", 4 * hidden),
             dropout: if sizes.is_set("drop") { 0.1 } else { 0.0 },
             scaled: false,
+            gated: false,
         })
     }
 
@@ -205,12 +223,26 @@ impl Layer {
         let residual = hidden.clone();
         hidden = cx.layer_norm(after, &hidden);
         hidden = cx.module("mlp", |cx| {
+            if self.gated {
+                return self.gated_mlp(cx, &hidden);
+            }
             let mut x = cx.linear("fc1", &hidden, self.ffn, true);
             x = x.gelu();
             cx.linear("fc2", &x, self.hidden, true)
         });
         hidden = self.finished(cx, "layer_scale2", &hidden);
         hidden.add(&residual)
+    }
+
+    /// `Dinov2SwiGLUFFN.forward`.
+    fn gated_mlp(self, cx: &Cx, x: &Tensor) -> Tensor {
+        let inner = (self.ffn.saturating_mul(2) / 3).next_multiple_of(8);
+        let product = {
+            let gate = cx.linear("gate_proj", x, inner, true).pipe(Tensor::silu);
+            let up = cx.linear("up_proj", x, inner, true);
+            gate.mul(&up)
+        };
+        cx.linear("down_proj", &product, self.hidden, true)
     }
 
     /// What a sublayer has returned, with its dropout or its scale.

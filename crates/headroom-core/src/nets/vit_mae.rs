@@ -24,6 +24,7 @@ pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
         ffn,
         dropout: 0.0,
         scaled: false,
+        gated: false,
     };
     let hidden = sizes.need("hidden")?;
     let narrow = sizes.or("d_hidden", 512);

@@ -11,6 +11,7 @@ struct Sizes {
     batch: u64,
     images: Vec<[u64; 2]>,
     boxes: Option<u64>,
+    num_labels: Option<u64>,
 }
 
 pub(super) fn set(
@@ -22,6 +23,7 @@ pub(super) fn set(
         batch,
         images,
         boxes,
+        num_labels,
     } = record.sizes()?;
     let [[height, width]] = images.as_slice() else {
         return Err("a sample is one picture".into());
@@ -36,5 +38,7 @@ pub(super) fn set(
     }
     let objects = boxes.filter(|_| entry.size("objects").is_some());
     dims.extend(objects.map(|objects| ("objects".into(), objects)));
+    let classes = num_labels.filter(|own| entry.size("classes").is_some_and(|usual| usual != *own));
+    dims.extend(classes.map(|classes| ("classes".into(), classes)));
     Ok(())
 }

@@ -160,7 +160,12 @@ impl Depth {
         let (hidden, heads, ffn) = (self.hidden, self.heads, self.ffn);
         match self.model {
             Model::Dpt => {
-                let layer = PlainLayer { hidden, heads, ffn };
+                let layer = PlainLayer {
+                    hidden,
+                    heads,
+                    ffn,
+                    biases: [true; 3],
+                };
                 cx.layer("layer", i, input, move |cx, state| {
                     state.iter().map(|x| layer.run(cx, x)).collect()
                 })
@@ -172,6 +177,7 @@ impl Depth {
                     ffn,
                     dropout: 0.0,
                     scaled: true,
+                    gated: false,
                 };
                 cx.layer("layer", i, input, move |cx, state| {
                     state.iter().map(|x| layer.run(cx, x)).collect()

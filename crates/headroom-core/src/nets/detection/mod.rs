@@ -3,12 +3,14 @@
 
 mod backbone;
 mod deformable;
+mod deformable_detr;
 mod detr;
 mod faster_rcnn;
 mod grounding_dino;
 mod loss;
 mod mask2former;
 mod owl;
+mod rf_detr;
 mod rt_detr;
 mod yolo;
 mod yolos;
@@ -26,12 +28,15 @@ pub(super) use zoo::FAMILIES as ZOO;
 pub(super) const YOLO: &[(&str, Build)] = yolo::FAMILIES;
 
 pub(super) const FAMILIES: &[(&str, Build)] = &[
+    ("deformable_detr", deformable_detr::build),
     ("detr", detr::build),
+    ("d_fine", rt_detr::d_fine::build),
     ("faster_rcnn", faster_rcnn::build),
     ("grounding_dino", grounding_dino::build),
     ("mask2former", mask2former::build),
     ("owlv2", owl::second),
     ("owlvit", owl::first),
+    ("rf_detr", rf_detr::build),
     ("rt_detr", rt_detr::first),
     ("rt_detr_v2", rt_detr::second),
     ("yolos", yolos::build),
@@ -75,12 +80,21 @@ fn prediction_head(cx: &Cx, name: &'static str, x: &Tensor, out: u64) -> Tensor 
 
 /// The same of layers of these widths.
 fn perceptron(cx: &Cx, x: &Tensor, widths: &[u64]) -> Tensor {
+    perceptron_of(cx, x, widths, Tensor::relu)
+}
+
+/// The same with another activation.
+fn perceptron_of(cx: &Cx, x: &Tensor, widths: &[u64], activation: fn(&Tensor) -> Tensor) -> Tensor {
     let layers = widths.iter().enumerate();
     layers.fold(x.clone(), |x, (i, width)| {
         let y = cx.module("layers", |cx| {
             cx.linear(super::vision::index_name(i), &x, *width, true)
         });
-        if i + 1 < widths.len() { y.relu() } else { y }
+        if i + 1 < widths.len() {
+            y.pipe(activation)
+        } else {
+            y
+        }
     })
 }
 

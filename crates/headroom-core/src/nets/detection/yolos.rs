@@ -90,6 +90,7 @@ impl Yolos {
                 hidden: self.hidden,
                 heads: self.heads,
                 ffn: self.ffn,
+                biases: [true; 3],
             };
             let outputs = cx.module("encoder", |cx| {
                 cx.layer("layer", i, vec![hidden.clone()], move |cx, state| {

@@ -1,4 +1,4 @@
-//! ViT's layer under its older names, as YOLOS and DPT have it (`YolosLayer`, `DPTViTLayer`).
+//! ViT's layer under its older names, as YOLOS, DPT and VideoMAE have it (`YolosLayer`, `DPTViTLayer`, `VideoMAELayer`).
 
 use crate::nets::Cx;
 use crate::nets::attention::{Eager, attend, heads};
@@ -10,6 +10,8 @@ pub(crate) struct PlainLayer {
     pub hidden: u64,
     pub heads: u64,
     pub ffn: u64,
+    /// Biases of queries, keys and values.
+    pub biases: [bool; 3],
 }
 
 impl PlainLayer {
@@ -36,8 +38,10 @@ impl PlainLayer {
     }
 
     fn attention(self, cx: &Cx, x: &Tensor) -> (Tensor, Option<Tensor>) {
-        let [q, k, v] = ["query", "key", "value"]
-            .map(|name| heads(&cx.linear(name, x, self.hidden, true), self.heads));
+        let [q, k, v] = [0, 1, 2].map(|i: usize| {
+            let name = ["query", "key", "value"][i];
+            heads(&cx.linear(name, x, self.hidden, self.biases[i]), self.heads)
+        });
         let eager = Eager { in_fp32: false };
         let none = AttentionMask::None;
         let (out, weights) = attend(cx, [&q, &k, &v], &none, 0.0, eager);

@@ -17,13 +17,21 @@ pub(crate) struct Decoder {
     masks: u64,
     score_layers: u64,
     score_hidden: u64,
+    /// SAM 2: a token that says whether there is an object, and finer maps of the image.
+    second: bool,
+}
+
+/// A mask, and scores of it.
+pub(crate) struct Decoded {
+    pub mask: Tensor,
+    pub scores: Vec<Tensor>,
 }
 
 /// Position embeddings of the tokens and of the image.
 type Positions<'a> = [&'a Tensor; 2];
 
 impl Decoder {
-    pub(crate) fn new(sizes: &Sizes) -> Result<Self, ModelError> {
+    pub(crate) fn new(sizes: &Sizes, second: bool) -> Result<Self, ModelError> {
         Ok(Self {
             layers: sizes.or("d_layers", 2),
             hidden: sizes.need("d_hidden")?.max(8),
@@ -33,30 +41,45 @@ impl Decoder {
             masks: sizes.or("masks", 3),
             score_layers: sizes.or("iou_layers", 3),
             score_hidden: sizes.or("iou_hidden", 256),
+            second,
         })
     }
 
-    /// One mask `[B, 1, 1, 4 side, 4 side]`, and its score.
+    /// One mask `[B, 1, 1, 4 side, 4 side]`, and its score; of the image, its features and where they are, and finer maps (SAM 2).
     pub(crate) fn decode(
         &self,
         cx: &Cx,
         [features, positions]: [&Tensor; 2],
         sparse: &Tensor,
         dense: &Tensor,
-    ) -> (Tensor, Tensor) {
+        finer: Option<[&Tensor; 2]>,
+    ) -> Decoded {
         let width = self.hidden;
         let (b, h, w) = (features.size(0), features.size(2), features.size(3));
         let count = self.masks + 1;
         let [score, masks] = [("iou_token", 1), ("mask_tokens", count)]
             .map(|(name, rows)| cx.module(name, |cx| cx.param("weight", [rows, width]).tensor()));
-        let mut output_tokens = Tensor::cat(&score, &[&masks], 0);
-        output_tokens = output_tokens.view(&[1, 1, 1 + count, width]).tiled(b);
+        let mut output_tokens = if self.second {
+            let object = cx.module("obj_score_token", |cx| {
+                cx.param("weight", [1, width]).tensor()
+            });
+            Tensor::cat(&object, &[&score, &masks], 0)
+        } else {
+            Tensor::cat(&score, &[&masks], 0)
+        };
+        let rows = output_tokens.size(0);
+        output_tokens = output_tokens.view(&[1, 1, rows, width]).tiled(b);
         let tokens = Tensor::cat(&output_tokens, &[sparse], 2);
         let mut image = features.add(dense);
         image = image
             .unsqueeze(1)
             .pipe(|image| image.repeated(&[b, 1, width, h, w]))
             .view(&[b, width, h, w]);
+        let once = |x: &Tensor| {
+            let shape = [b, x.size(1), x.size(2), x.size(3)];
+            let wide = [b, 1, shape[1], shape[2], shape[3]];
+            x.unsqueeze(1).pipe(|x| x.repeated(&wide)).view(&shape)
+        };
         let positions = positions.unsqueeze(1).cloned().view(&[b, width, h, w]);
         let [tokens, rows] = cx.module("transformer", |cx| {
             self.transformer(cx, &tokens, [&image, &positions])
@@ -70,11 +93,17 @@ impl Decoder {
         };
         let mut upscaled = cx.conv2d("upscale_conv1", &image, width / 4, 2, twice, true);
         let start = cx.tape.construction_point();
+        let finer = finer.map(|maps| maps.map(once));
+        if let Some([_, half]) = &finer {
+            upscaled = upscaled.add(half);
+        }
         upscaled = layer_norm_2d(cx, "upscale_layer_norm", &upscaled).pipe(Tensor::gelu);
         let normed = cx.tape.construction_point();
-        upscaled = cx
-            .conv2d("upscale_conv2", &upscaled, width / 8, 2, twice, true)
-            .pipe(Tensor::gelu);
+        upscaled = cx.conv2d("upscale_conv2", &upscaled, width / 8, 2, twice, true);
+        if let Some([whole, _]) = &finer {
+            upscaled = upscaled.add(whole);
+        }
+        upscaled = upscaled.gelu();
         cx.tape.construct_here(start, normed);
         let filters: Vec<Tensor> = (0..count as usize)
             .map(|i| {
@@ -84,7 +113,10 @@ impl Decoder {
             })
             .collect();
         let Some(stacked) = Tensor::stack(&filters, 2) else {
-            return (upscaled, score);
+            return Decoded {
+                mask: upscaled,
+                scores: vec![score],
+            };
         };
         let (high, wide) = (upscaled.size(2), upscaled.size(3));
         upscaled = upscaled.reshape(&[b, 1, width / 8, high * wide]);
@@ -94,7 +126,17 @@ impl Decoder {
         let scores = cx.module("iou_prediction_head", |cx| {
             feed_forward(cx, &score, self.score_layers, [self.score_hidden, count])
         });
-        (all.narrow(2, 1), scores.narrow(2, 1))
+        let mut all_scores = vec![scores.narrow(2, 1)];
+        if self.second {
+            all_scores = vec![scores.sigmoid().narrow(2, 1)];
+            all_scores.push(cx.module("pred_obj_score_head", |cx| {
+                feed_forward(cx, &tokens.select(2), 3, [width, 1])
+            }));
+        }
+        Decoded {
+            mask: all.narrow(2, 1),
+            scores: all_scores,
+        }
     }
 
     /// `SamTwoWayTransformer.forward`: the tokens, and the image as rows.
@@ -168,6 +210,9 @@ impl Decoder {
         queries = queries.add(&attended);
         queries = cx.layer_norm("layer_norm2", &queries);
         let mlp_output = cx.module("mlp", |cx| {
+            if self.second {
+                return feed_forward(cx, &queries, 2, [self.ffn, self.hidden]);
+            }
             let mut x = cx.linear("lin1", &queries, self.ffn, true);
             x = x.relu();
             cx.linear("lin2", &x, self.hidden, true)
@@ -200,7 +245,8 @@ impl Decoder {
         let eager = Eager { in_fp32: true };
         let (mut out, _weights) = attend(cx, [&q, &k, &v], &AttentionMask::None, 0.0, eager);
         out = out.reshape(&[b, 1, n, width]);
-        cx.linear("out_proj", &out, self.hidden, true)
+        let name = if self.second { "o_proj" } else { "out_proj" };
+        cx.linear(name, &out, self.hidden, true)
     }
 }
 

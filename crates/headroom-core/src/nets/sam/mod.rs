@@ -3,13 +3,14 @@
 
 mod decoder;
 mod prompt;
+mod second;
 pub(super) mod vision;
 
 use super::error::at_most;
 use super::vision::TinyVit;
 use super::{Build, Cx, ModelError, Net, Output, Sizes};
 use crate::tape::{DType, Tensor};
-use decoder::Decoder;
+use decoder::{Decoded, Decoder};
 use headroom_scenario::Data;
 use vision::Encoder;
 
@@ -17,6 +18,7 @@ pub(super) const FAMILIES: &[(&str, Build)] = &[
     ("sam", |sizes| {
         build(sizes, ImageEncoder::Vit(Encoder::new(sizes)?))
     }),
+    ("sam2", second::build),
     ("tinysam", |sizes| {
         build(sizes, ImageEncoder::Tiny(TinyVit::new(sizes)?))
     }),
@@ -60,7 +62,7 @@ fn build(sizes: &Sizes, encoder: ImageEncoder) -> Result<Box<dyn Net>, ModelErro
     }
     Ok(Box::new(Sam {
         encoder,
-        decoder: Decoder::new(sizes)?,
+        decoder: Decoder::new(sizes, false)?,
         mask_channels: sizes.or("mask_channels", 16),
         points: sizes.or("points", 4),
     }))
@@ -83,17 +85,15 @@ impl Net for Sam {
         let [image, boxes, target] = batch else {
             return Output::empty(cx);
         };
-        let (masks, scores) = self.masks(cx, image, boxes);
-        let loss = cx.module("loss", |_| masks.squeeze(1).bce_with_logits(target));
-        Output {
-            loss,
-            held: vec![masks, scores],
-        }
+        let Decoded { mask, mut scores } = self.masks(cx, image, boxes);
+        let loss = cx.module("loss", |_| mask.squeeze(1).bce_with_logits(target));
+        scores.insert(0, mask);
+        Output { loss, held: scores }
     }
 }
 
 impl Sam {
-    fn masks(&self, cx: &Cx, image: &Tensor, boxes: &Tensor) -> (Tensor, Tensor) {
+    fn masks(&self, cx: &Cx, image: &Tensor, boxes: &Tensor) -> Decoded {
         let width = self.decoder.hidden;
         let [_, grid] = self.encoder.sides();
         let positions = prompt::image_wide_positions(cx, image, grid, width).tiled(image.size(0));
@@ -109,7 +109,7 @@ impl Sam {
             .expand(features.shape());
         cx.module("mask_decoder", |cx| {
             self.decoder
-                .decode(cx, [&features, &positions], &corners, &dense)
+                .decode(cx, [&features, &positions], &corners, &dense, None)
         })
     }
 }

@@ -186,7 +186,7 @@ fn rel_pos(table: &Tensor, n: u64) -> Tensor {
 }
 
 /// `window_partition`.
-fn window_partition(x: &Tensor, window: u64) -> Tensor {
+pub(crate) fn window_partition(x: &Tensor, window: u64) -> Tensor {
     let (b, h, w, c) = (x.size(0), x.size(1), x.size(2), x.size(3));
     let (high, wide) = (h.round_up(window), w.round_up(window));
     let (down, across) = (high / window, wide / window);
@@ -198,7 +198,7 @@ fn window_partition(x: &Tensor, window: u64) -> Tensor {
 }
 
 /// `window_unpartition`.
-fn window_unpartition(x: &Tensor, window: u64, [h, w]: [u64; 2]) -> Tensor {
+pub(crate) fn window_unpartition(x: &Tensor, window: u64, [h, w]: [u64; 2]) -> Tensor {
     let c = x.size(3);
     let (down, across) = (h.div_ceil(window), w.div_ceil(window));
     let b = x.size(0) / (down * across).max(1);

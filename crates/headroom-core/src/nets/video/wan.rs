@@ -1,5 +1,6 @@
 //! Wan 2.1 and 2.2: attention of all patches to each other and to a text, and to a picture in the first image-to-video models.
 
+use super::wan_vace::{Control, Given};
 use crate::nets::diffusion::{
     Grid, Pixels, blocks, caption_projection, feed_forward_of, flow_matching, fp32_layer_norm,
     fp32_modulated, mse_output, sinusoids,
@@ -10,12 +11,12 @@ use crate::tape::{DType, Tensor};
 use headroom_scenario::Data;
 
 #[derive(Clone, Copy, Debug)]
-struct Wan {
+pub(super) struct Wan {
     pixels: Pixels,
     /// Channels of the latents that are learned, and of what is given beside them.
     channels: u64,
     condition: u64,
-    layers: u64,
+    pub(super) layers: u64,
     heads: u64,
     head_dim: u64,
     ffn: u64,
@@ -25,6 +26,8 @@ struct Wan {
     image: Option<u64>,
     /// Each token has a time step of its own (Wan 2.2's 5B).
     time_of_tokens: bool,
+    /// Blocks beside the others that read a control video (VACE).
+    pub(super) control: Option<Control>,
 }
 
 /// Patches are of two by two latents of one frame.
@@ -48,6 +51,7 @@ pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
         context: sizes.or("ctx_dim", 4096),
         image: sizes.get("image_dim").filter(|width| *width > 0),
         time_of_tokens: sizes.is_set("time_of_tokens"),
+        control: Control::of(sizes),
     }))
 }
 
@@ -67,12 +71,15 @@ impl Net for Wan {
         ];
         if let Some(features) = self.image {
             all.push(make("image", &[n, IMAGE_TOKENS, features]));
+        } else if let Some(control) = self.control {
+            let shape = [n, control.channels, frames, height, width];
+            all.push(make("control_hidden_states", &shape));
         }
         all
     }
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
-        let [latents, condition, text, image @ ..] = batch else {
+        let [latents, condition, text, more @ ..] = batch else {
             return Output::empty(cx);
         };
         let noised = flow_matching(latents);
@@ -80,14 +87,14 @@ impl Net for Wan {
             0 => noised.input.clone(),
             _ => Tensor::cat(&noised.input, &[condition], 1),
         };
-        let predicted = self.model(cx, &shown, &noised.level, text, image.first());
+        let predicted = self.model(cx, &shown, &noised.level, text, more.first());
         drop(shown);
         mse_output(cx, predicted, &noised.target)
     }
 }
 
 impl Wan {
-    const fn width(&self) -> u64 {
+    pub(super) const fn width(&self) -> u64 {
         self.heads.saturating_mul(self.head_dim)
     }
 
@@ -98,8 +105,9 @@ impl Wan {
         latents: &Tensor,
         level: &Tensor,
         text: &Tensor,
-        image: Option<&Tensor>,
+        more: Option<&Tensor>,
     ) -> Tensor {
+        let image = more.filter(|_| self.image.is_some());
         let width = self.width();
         let grid = Grid {
             frames: latents.size(2),
@@ -118,7 +126,11 @@ impl Wan {
         let mut hidden =
             cx.patch_convolution("patch_embedding", latents, width, &[1, PATCH, PATCH], true);
         hidden = hidden.reshape(&[n, width, tokens]).transpose(1, 2);
-        hidden = hidden.contiguous();
+        let control = more.zip(self.control);
+        let control = control.map(|(video, _)| Control::patches(cx, video, width));
+        if control.is_none() {
+            hidden = hidden.contiguous();
+        }
         let (temb, parts, context) = cx.module("condition_embedder", |cx| {
             self.conditions(cx, &timestep, text, image)
         });
@@ -129,10 +141,19 @@ impl Wan {
         } else {
             (temb, parts.view(&[n, 6, width]))
         };
+        let given = Given {
+            context,
+            parts,
+            rotary,
+        };
         let this = *self;
-        hidden = blocks(cx).equal_stack("blocks", self.layers, hidden, move |cx, hidden| {
-            this.block(cx, hidden, &context, &parts, &rotary)
-        });
+        hidden = if let Some((control, form)) = control.zip(self.control) {
+            form.run(cx, this, [hidden, control], given)
+        } else {
+            blocks(cx).equal_stack("blocks", self.layers, hidden, move |cx, hidden| {
+                this.block(cx, hidden, &given)
+            })
+        };
         let table = cx.param("scale_shift_table", [1, 2, width]).tensor();
         let ends = if self.time_of_tokens {
             let sum = temb.unsqueeze(2).pipe(|temb| table.unsqueeze(0).add(temb));
@@ -198,13 +219,15 @@ impl Wan {
     }
 
     /// `WanTransformerBlock.forward`.
-    fn block(
+    pub(super) fn block(
         &self,
         cx: &Cx,
         hidden: &Tensor,
-        context: &Tensor,
-        temb: &Tensor,
-        rotary: &[Tensor; 2],
+        Given {
+            context,
+            parts: temb,
+            rotary,
+        }: &Given,
     ) -> Tensor {
         let width = self.width();
         let table = cx.param("scale_shift_table", [1, 6, width]).tensor();

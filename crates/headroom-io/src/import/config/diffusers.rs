@@ -8,15 +8,18 @@ use headroom_scenario::{NameKind, Problem};
 
 /// Classes of diffusers and the architectures of the catalogue.
 const CLASSES: &[(&str, &str)] = &[
+    ("AuraFlowTransformer2DModel", "auraflow"),
     ("ChromaTransformer2DModel", "chroma"),
     ("CogVideoXTransformer3DModel", "cogvideox"),
     ("CogView4Transformer2DModel", "cogview4"),
     ("DiTTransformer2DModel", "dit"),
     ("Flux2Transformer2DModel", "flux2"),
     ("FluxTransformer2DModel", "flux"),
+    ("HiDreamImageTransformer2DModel", "hidream"),
     ("HunyuanImageTransformer2DModel", "hunyuan_image"),
     ("HunyuanVideo15Transformer3DModel", "hunyuan_video15"),
     ("HunyuanVideoTransformer3DModel", "hunyuan_video"),
+    ("LTX2VideoTransformer3DModel", "ltx2"),
     ("LTXVideoTransformer3DModel", "ltx_video"),
     ("Lumina2Transformer2DModel", "lumina2"),
     ("MochiTransformer3DModel", "mochi"),
@@ -26,7 +29,18 @@ const CLASSES: &[(&str, &str)] = &[
     ("SanaTransformer2DModel", "sana"),
     ("UNet2DConditionModel", "unet"),
     ("WanTransformer3DModel", "wan"),
+    ("WanVACETransformer3DModel", "wan_vace"),
     ("ZImageTransformer2DModel", "z_image"),
+];
+
+/// What the networks of an architecture have in common: with another value it is another network.
+const UNLIKE: &[(&str, &str, bool)] = &[
+    ("ltx2", "audio_cross_attn_mod", false),
+    ("ltx2", "audio_gated_attn", false),
+    ("ltx2", "cross_attn_mod", false),
+    ("ltx2", "gated_attn", false),
+    ("ltx2", "use_keyframes_abs_pos_embedding", false),
+    ("ltx2", "use_prompt_embeddings", true),
 ];
 
 /// Keys of the classes and the catalogue's names of these sizes.
@@ -34,6 +48,9 @@ const SIZES: &[(&str, &str)] = &[
     ("added_kv_proj_dim", "image_dim"),
     ("attention_head_dim", "head_dim"),
     ("cap_feat_dim", "ctx_dim"),
+    ("audio_attention_head_dim", "audio_head_dim"),
+    ("audio_in_channels", "audio_channels"),
+    ("audio_num_attention_heads", "audio_heads"),
     ("caption_channels", "caption"),
     ("caption_projection_dim", "caption"),
     ("cross_attention_dim", "ctx_dim"),
@@ -46,20 +63,26 @@ const SIZES: &[(&str, &str)] = &[
     ("n_heads", "heads"),
     ("n_layers", "layers"),
     ("n_refiner_layers", "refiner_layers"),
+    ("num_activated_experts", "topk"),
     ("num_attention_heads", "heads"),
     ("num_cross_attention_heads", "cross_heads"),
     ("num_kv_heads", "kv"),
     ("num_layers", "layers"),
+    ("num_mmdit_layers", "layers"),
     ("num_refiner_layers", "refiner_layers"),
+    ("num_routed_experts", "experts"),
+    ("num_single_dit_layers", "single_layers"),
     ("num_single_layers", "single_layers"),
     ("patch_size", "patch"),
     ("pooled_projection_dim", "pooled"),
     ("pos_embed_max_size", "pos"),
     ("text_dim", "ctx_dim"),
     ("text_embed_2_dim", "glyph_dim"),
+    ("text_emb_dim", "pooled"),
     ("text_embed_dim", "ctx_dim"),
     ("time_embed_dim", "time_dim"),
     ("use_rotary_positional_embeddings", "rotary"),
+    ("vace_in_channels", "vace_channels"),
     ("zero_cond_t", "zero_cond_t"),
 ];
 
@@ -79,6 +102,15 @@ pub fn read(document: &Document) -> Imported {
         imported.problems.push(problem);
         return imported;
     };
+    for (_, key, usual) in UNLIKE.iter().filter(|(own, ..)| own == arch) {
+        let given = document.get(key);
+        if let Some(Document::Bool(given)) = given.filter(|given| **given != Document::Bool(*usual))
+        {
+            let expected = format!("{usual} for this network");
+            let problem = Problem::new(*key, given.to_string(), expected);
+            imported.problems.push(problem);
+        }
+    }
     let wanted = wanted(document, arch);
     let entries = models().iter().filter(|entry| entry.arch == *arch);
     let nearest = entries.min_by_key(|entry| differing(entry, &wanted).count());
@@ -102,7 +134,7 @@ fn wanted(document: &Document, arch: &str) -> Vec<(&'static str, &'static str, u
     let mut wanted = Vec::new();
     for (key, name) in SIZES {
         // PixArt's and LTX's texts are as wide as their caption.
-        let inner = *name == "ctx_dim" && matches!(arch, "pixart" | "ltx_video" | "sana");
+        let inner = *name == "ctx_dim" && matches!(arch, "pixart" | "ltx_video" | "ltx2" | "sana");
         let list = matches!(document.get(key), Some(Document::List(_)));
         if let Some(size) = number(key).filter(|_| !inner && !list) {
             wanted.push((*name, *key, size));
@@ -110,13 +142,24 @@ fn wanted(document: &Document, arch: &str) -> Vec<(&'static str, &'static str, u
     }
     let (into, out) = (number("in_channels"), number("out_channels"));
     match arch {
-        "wan" | "cogvideox" | "hunyuan_video" | "hunyuan_video15" => {
+        "wan" | "wan_vace" | "cogvideox" | "hunyuan_video" | "hunyuan_video15" => {
             if let (Some(into), Some(out)) = (into, out) {
                 wanted.push(("channels", "out_channels", out));
                 wanted.push(("condition", "in_channels", into.saturating_sub(out)));
             }
         }
         _ => wanted.extend(into.map(|size| ("channels", "in_channels", size))),
+    }
+    if arch == "ltx2" {
+        wanted.extend(number("caption_channels").map(|size| ("ctx_dim", "caption_channels", size)));
+        let split = text(document, "rope_type") == Some("split");
+        wanted.push(("split_rotary", "rope_type", u64::from(split)));
+    }
+    if let ("wan_vace", Some(Document::List(all))) = (arch, document.get("vace_layers"))
+        && let Some(Document::Int(second)) = all.get(1)
+        && let Ok(second) = u64::try_from(*second)
+    {
+        wanted.push(("vace_every", "vace_layers", second));
     }
     if arch == "sd3" {
         let dual = number("dual_attention_layers").unwrap_or(0);

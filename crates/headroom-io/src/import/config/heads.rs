@@ -92,9 +92,9 @@ fn own_ending(arch: &str, encodes: bool) -> Option<&'static str> {
         | "mobilevit" | "regnet" | "swinv2" => Some("ForImageClassification"),
         "xlnet" => Some("LMHeadModel"),
         "depth_anything" | "dpt" => Some("ForDepthEstimation"),
-        "detr" | "grounding_dino" | "owlv2" | "owlvit" | "rt_detr" | "rt_detr_v2" | "yolos" => {
-            Some("ForObjectDetection")
-        }
+        "d_fine" | "deformable_detr" | "detr" | "grounding_dino" | "owlv2" | "owlvit"
+        | "rf_detr" | "rt_detr" | "rt_detr_v2" | "yolos" => Some("ForObjectDetection"),
+        "videomae" | "vjepa2" => Some("ForVideoClassification"),
         "wav2vec2_bert" => Some("ForCTC"),
         "layoutlmv3" => Some("ForTokenClassification"),
         "mask2former" => Some("ForUniversalSegmentation"),

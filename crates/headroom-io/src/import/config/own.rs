@@ -24,9 +24,29 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("csm", "text_vocab_size", "text_vocab"),
     ("deepseek_ocr2_sam_vision_model", "mlp_dim", "ffn"),
     ("deepseek_ocr2_sam_vision_model", "output_channels", "neck"),
+    ("d_fine", "decoder_attention_heads", "decoder_heads"),
+    ("d_fine", "decoder_ffn_dim", "decoder_ffn"),
+    ("d_fine", "encoder_hidden_dim", "encoder_hidden"),
+    ("d_fine", "freeze_backbone_batch_norms", "frozen_norms"),
+    ("d_fine", "learn_initial_query", "learned_queries"),
+    ("d_fine", "max_num_bins", "bins"),
+    ("d_fine", "num_denoising", "denoising"),
+    ("d_fine", "num_feature_levels", "levels"),
+    ("d_fine", "num_queries", "queries"),
+    (
+        "deformable_detr",
+        "decoder_attention_heads",
+        "decoder_heads",
+    ),
+    ("deformable_detr", "decoder_ffn_dim", "decoder_ffn"),
+    ("deformable_detr", "decoder_n_points", "decoder_points"),
+    ("deformable_detr", "encoder_n_points", "points"),
+    ("deformable_detr", "num_queries", "queries"),
     ("depth_anything", "fusion_hidden_size", "fusion"),
     ("depth_anything", "head_hidden_size", "head_hidden"),
     ("detr", "num_queries", "queries"),
+    ("dinov2_hf", "num_register_tokens", "registers"),
+    ("dinov2_hf", "use_swiglu_ffn", "swiglu"),
     ("dinov3", "key_bias", "k_bias"),
     ("dinov3", "mlp_bias", "mlp_bias"),
     ("dinov3", "num_register_tokens", "registers"),
@@ -41,6 +61,7 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("grounding_dino", "max_text_len", "text_len"),
     ("grounding_dino", "num_queries", "queries"),
     ("grounding_dino", "encoder_n_points", "points"),
+    ("hgnet_v2", "use_learnable_affine_block", "affine"),
     ("jamba", "mamba_dt_rank", "dt_rank"),
     ("jamba", "mamba_expand", "expand"),
     ("layoutlmv3", "coordinate_size", "coordinate"),
@@ -74,6 +95,15 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("phimoe", "lm_head_bias", "head_bias"),
     ("regnet", "downsample_in_first_stage", "first_halves"),
     ("regnet", "groups_width", "group"),
+    ("rf_detr", "c2f_num_blocks", "fusion_blocks"),
+    ("rf_detr", "decoder_cross_attention_heads", "decoder_heads"),
+    ("rf_detr", "decoder_ffn_dim", "decoder_ffn"),
+    ("rf_detr", "decoder_n_points", "points"),
+    ("rf_detr", "decoder_self_attention_heads", "heads"),
+    ("rf_detr", "group_detr", "query_groups"),
+    ("rf_detr", "num_queries", "queries"),
+    ("rf_detr_dinov2", "image_size", "table"),
+    ("rf_detr_dinov2", "num_windows", "windows"),
     ("rt_detr", "decoder_attention_heads", "decoder_heads"),
     ("rt_detr", "decoder_ffn_dim", "decoder_ffn"),
     ("rt_detr", "decoder_n_points", "points"),
@@ -106,6 +136,18 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("speecht5", "speech_decoder_postnet_units", "post_width"),
     ("speecht5", "speech_decoder_prenet_layers", "pre_layers"),
     ("speecht5", "speech_decoder_prenet_units", "pre_width"),
+    ("videomae", "num_frames", "frames"),
+    ("videomae", "qv_bias", "qv_bias"),
+    ("videomae", "tubelet_size", "tubelet"),
+    ("videomae", "use_mean_pooling", "mean_pooling"),
+    ("vjepa2", "crop_size", "img"),
+    ("vjepa2", "frames_per_clip", "frames"),
+    ("vjepa2", "num_pooler_layers", "pooler_layers"),
+    ("vjepa2", "pred_hidden_size", "p_hidden"),
+    ("vjepa2", "pred_num_hidden_layers", "p_layers"),
+    ("vjepa2", "pred_num_mask_tokens", "p_mask_tokens"),
+    ("vjepa2", "qkv_bias", "qkv_bias"),
+    ("vjepa2", "tubelet_size", "tubelet"),
     ("wav2vec2-bert", "conv_depthwise_kernel_size", "kernel"),
     ("wav2vec2-bert", "feature_projection_input_dim", "features"),
     ("yolos", "num_detection_tokens", "queries"),
@@ -124,6 +166,7 @@ const COMPUTED: &[&str] = &[
     "bottleneck",
     "down",
     "expansion_percent",
+    "fusion_blocks",
     "guided",
     "img_w",
     "outs",
@@ -135,6 +178,8 @@ const COMPUTED: &[&str] = &[
     "paths",
     "pooled",
     "reach",
+    "p_ffn",
+    "ratio_percent",
     "squeezes",
     "v_headless",
     "v_layer_norms",
@@ -160,7 +205,14 @@ pub(super) fn knows(kind: &ModelType, key: &str) -> bool {
             key,
             "codec_config" | "codebook_pad_token_id" | "codebook_eos_token_id"
         ),
+        "d_fine" => {
+            matches!(
+                key,
+                "depth_mult" | "hidden_expansion" | "encode_proj_layers" | "reg_scale" | "up"
+            ) || matches!(key, ENCODER_CHANNELS | DECODER_CHANNELS)
+        }
         "depth_anything" => key == "reassemble_hidden_size",
+        "hgnet_v2" => key == "stage_in_channels",
         "dpt" => matches!(key, "backbone_config" | "backbone_out_indices"),
         "led" | "longformer" => key == "attention_window",
         "jamba" => key.starts_with("attn_layer_") || key.starts_with("expert_layer_"),
@@ -169,10 +221,12 @@ pub(super) fn knows(kind: &ModelType, key: &str) -> bool {
         "mobilenet_v2" => key == "depth_multiplier",
         "patchtst" => key == "pooling_type",
         "regnet" | "rt_detr_resnet" => key == "layer_type",
+        "rf_detr" => key == "hidden_expansion",
         "rt_detr" | "rt_detr_v2" => {
             key == "hidden_expansion" || matches!(key, ENCODER_CHANNELS | DECODER_CHANNELS)
         }
         "speecht5" => key.starts_with("guided_attention_") || key == "use_guided_attention_loss",
+        "vjepa2" => key == "pred_mlp_ratio",
         "wav2vec2-bert" => key.ends_with("_max_position_embeddings"),
         _ => false,
     };
@@ -240,9 +294,25 @@ pub(super) fn add(document: &Document, kind: &ModelType, sizes: &mut BTreeMap<St
                 sizes.insert("head_dim".into(), head_dim);
             }
         }
+        "d_fine" => {
+            let share = rate("hidden_expansion").unwrap_or(1.0).clamp(0.0, 100.0);
+            sizes.insert("expansion_percent".into(), (share * 100.0).round() as u64);
+            let depth = rate("depth_mult").unwrap_or(1.0).clamp(0.0, 100.0);
+            let blocks = (3.0 * depth).round_ties_even() as u64;
+            sizes.insert("fusion_blocks".into(), blocks);
+            // One number for all maps.
+            if let Some(points) = whole(document, "decoder_n_points") {
+                let levels = whole(document, "num_feature_levels").unwrap_or(3).min(16);
+                add_list("points", vec![points; levels as usize], sizes);
+            }
+        }
         "patchtst" => {
             let whole = document.get("pooling_type") == Some(&Document::Null);
             sizes.insert("pooled".into(), u64::from(!whole));
+        }
+        "deformable_detr" => {
+            let drops = rate("dropout").is_none_or(|rate| rate > 0.0);
+            sizes.insert("drop".into(), u64::from(drops));
         }
         "depth_anything" => {
             let backbone = document.get("backbone_config");
@@ -303,6 +373,10 @@ pub(super) fn add(document: &Document, kind: &ModelType, sizes: &mut BTreeMap<St
             let headless = document.get("vision_use_head") == Some(&Document::Bool(false));
             sizes.insert("v_headless".into(), u64::from(headless));
         }
+        "sam2_hiera_det_model" => {
+            let ratio = rate("mlp_ratio").unwrap_or(4.0).clamp(0.0, 100.0);
+            sizes.insert("ratio_percent".into(), (ratio * 100.0).round() as u64);
+        }
         "swin" => {
             let drops = rate("drop_path_rate").is_none_or(|rate| rate > 0.0);
             sizes.insert("paths".into(), u64::from(drops));
@@ -319,6 +393,12 @@ pub(super) fn add(document: &Document, kind: &ModelType, sizes: &mut BTreeMap<St
             let share = rate("hidden_expansion").unwrap_or(1.0).clamp(0.0, 100.0);
             sizes.insert("expansion_percent".into(), (share * 100.0).round() as u64);
         }
+        "rf_detr" => {
+            let share = rate("hidden_expansion").unwrap_or(0.5).clamp(0.0, 100.0);
+            sizes.insert("expansion_percent".into(), (share * 100.0).round() as u64);
+            let drops = rate("dropout").is_none_or(|rate| rate > 0.0);
+            sizes.insert("drop".into(), u64::from(drops));
+        }
         "rt_detr_resnet" => {
             let deep = text(document, "layer_type") != Some("basic");
             sizes.insert("bottleneck".into(), u64::from(deep));
@@ -327,6 +407,17 @@ pub(super) fn add(document: &Document, kind: &ModelType, sizes: &mut BTreeMap<St
             let guides = document.get("use_guided_attention_loss") != Some(&Document::Bool(false));
             let heads = whole(document, "guided_attention_loss_num_heads").unwrap_or(2);
             sizes.insert("guided".into(), if guides { heads } else { 0 });
+        }
+        "vjepa2" => {
+            let inner = |width: &str, ratio: &str, usual: u64, sizes: &BTreeMap<String, u64>| {
+                let width = sizes.get(width).copied().unwrap_or(usual);
+                let ratio = rate(ratio).unwrap_or(4.0).clamp(0.0, 100.0);
+                (width as f64 * ratio) as u64
+            };
+            let ffn = inner("hidden", "mlp_ratio", 1024, sizes);
+            sizes.insert("ffn".into(), ffn);
+            let narrow = inner("p_hidden", "pred_mlp_ratio", 384, sizes);
+            sizes.insert("p_ffn".into(), narrow);
         }
         "yolos" => {
             if let Some(Document::List(sides)) = document.get("image_size")
@@ -445,6 +536,14 @@ pub(super) fn complete(arch: &str, wanted: &mut BTreeMap<String, u64>) {
     {
         // Positions are for pictures of this side.
         wanted.insert("table".into(), img);
+    }
+    if arch == "rf_detr"
+        && let (Some(table), Some(patch)) = (wanted.get("table"), wanted.get("patch"))
+    {
+        // Pictures are whole windows.
+        let windows = wanted.get("windows").copied().unwrap_or(1);
+        let step = patch.saturating_mul(windows).max(1);
+        wanted.insert("img".into(), table.div_ceil(step).saturating_mul(step));
     }
     if arch == "aya_vision"
         && let Some(hidden) = wanted.get("hidden").copied()

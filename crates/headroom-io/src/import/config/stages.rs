@@ -7,6 +7,27 @@ use headroom_catalog::ModelType;
 
 /// The architecture (of a part, the model type), the key, the catalogue's name, and what the class has where the key is absent.
 const LISTS: &[(&str, &str, &str, &[u64])] = &[
+    ("d_fine", "decoder_n_points", "points", &[4, 4, 4]),
+    (
+        "hgnet_v2",
+        "stage_mid_channels",
+        "middles",
+        &[48, 96, 192, 384],
+    ),
+    ("hgnet_v2", "stage_num_blocks", "depths", &[1, 1, 3, 1]),
+    (
+        "hgnet_v2",
+        "stage_numb_of_layers",
+        "block_layers",
+        &[6, 6, 6, 6],
+    ),
+    (
+        "hgnet_v2",
+        "stage_out_channels",
+        "dims",
+        &[128, 512, 1024, 2048],
+    ),
+    ("hgnet_v2", "stem_channels", "stems", &[3, 32, 48]),
     ("swin", "depths", "depths", &[2, 2, 6, 2]),
     ("swin", "num_heads", "heads", &[3, 6, 12, 24]),
     ("swinv2", "depths", "depths", &[2, 2, 6, 2]),
@@ -19,10 +40,47 @@ const LISTS: &[(&str, &str, &str, &[u64])] = &[
     ("resnet_hf", "hidden_sizes", "dims", &[256, 512, 1024, 2048]),
     ("regnet", "depths", "depths", &[2, 6, 12, 2]),
     ("regnet", "hidden_sizes", "dims", &[128, 192, 512, 1088]),
+    (
+        "sam2_hiera_det_model",
+        "blocks_per_stage",
+        "depths",
+        &[1, 2, 7, 2],
+    ),
+    (
+        "sam2_hiera_det_model",
+        "embed_dim_per_stage",
+        "dims",
+        &[96, 192, 384, 768],
+    ),
+    (
+        "sam2_hiera_det_model",
+        "global_attention_blocks",
+        "global_blocks",
+        &[5, 7, 9],
+    ),
+    (
+        "sam2_hiera_det_model",
+        "num_attention_heads_per_stage",
+        "stage_heads",
+        &[1, 2, 4, 8],
+    ),
+    (
+        "sam2_hiera_det_model",
+        "window_positional_embedding_background_size",
+        "background",
+        &[7, 7],
+    ),
+    (
+        "sam2_hiera_det_model",
+        "window_size_per_stage",
+        "windows",
+        &[8, 4, 14, 7],
+    ),
     ("segformer", "depths", "depths", &[2, 2, 2, 2]),
     ("segformer", "hidden_sizes", "dims", &[32, 64, 160, 256]),
     ("segformer", "num_attention_heads", "heads", &[1, 2, 5, 8]),
     ("segformer", "sr_ratios", "reductions", &[8, 4, 2, 1]),
+    ("rf_detr_dinov2", "out_indices", "taps", &[2, 5, 8, 11]),
     ("rt_detr_resnet", "depths", "depths", &[3, 4, 6, 3]),
     (
         "rt_detr_resnet",

@@ -1,6 +1,7 @@
 //! ResNet-vd: three small convolutions in front, and shortcuts that average before they project
 //! (transformers/models/rt_detr/modeling_rt_detr_resnet.py).
 
+use super::Features;
 use crate::nets::detection::backbone::frozen_norm;
 use crate::nets::vision::index_name;
 use crate::nets::{Cx, ModelError, Region, Sizes};
@@ -15,6 +16,12 @@ pub(super) struct Backbone {
     bottleneck: bool,
     /// `freeze_backbone_batch_norms`.
     frozen: bool,
+}
+
+impl Features for Backbone {
+    fn features(&self, cx: &Cx, image: &Tensor) -> Vec<Tensor> {
+        self.maps(cx, image)
+    }
 }
 
 impl Backbone {
@@ -36,7 +43,7 @@ impl Backbone {
     }
 
     /// The maps of the last three stages.
-    pub(super) fn features(&self, cx: &Cx, image: &Tensor) -> Vec<Tensor> {
+    fn maps(&self, cx: &Cx, image: &Tensor) -> Vec<Tensor> {
         let mut x = cx.module("embedder", |cx| {
             cx.module("embedder", |cx| {
                 let half = self.stem / 2;

@@ -1,7 +1,7 @@
 //! `RTDetrDecoder`: each layer attends among queries, then to some points of each map, and refines the queries' boxes.
 
 use super::hybrid::self_attention;
-use super::perceptron;
+use super::{Queries, perceptron};
 use crate::nets::detection::deformable::{Maps, Sampling};
 use crate::nets::{Cx, ModelError, Sizes};
 use crate::tape::Tensor;
@@ -17,13 +17,32 @@ pub(super) struct Decoder {
     /// The second version samples all maps from one copy of the values.
     second: bool,
     /// `learn_initial_query`.
-    pub(super) learned: bool,
+    learned: bool,
 }
 
 pub(super) struct Decoded {
     pub(super) logits: Tensor,
     pub(super) boxes: Tensor,
     pub(super) held: Vec<Tensor>,
+    /// Distributions of corners and the boxes that they are of, of each layer (D-FINE).
+    pub(super) corners: Option<[Tensor; 2]>,
+}
+
+impl Queries for Decoder {
+    fn learned(&self) -> bool {
+        self.learned
+    }
+
+    fn forward(
+        &self,
+        cx: &Cx,
+        queries: [&Tensor; 2],
+        maps: &Maps,
+        mask: Option<&Tensor>,
+        classes: u64,
+    ) -> Decoded {
+        self.decoded(cx, queries, maps, mask, classes)
+    }
 }
 
 impl Decoder {
@@ -39,7 +58,7 @@ impl Decoder {
         })
     }
 
-    pub(super) fn forward(
+    fn decoded(
         &self,
         cx: &Cx,
         [target, reference]: [&Tensor; 2],
@@ -93,6 +112,7 @@ impl Decoder {
             logits,
             boxes,
             held: vec![states, hidden],
+            corners: None,
         }
     }
 
@@ -133,7 +153,7 @@ impl Decoder {
 }
 
 /// `inverse_sigmoid` of what has no history.
-fn inverse_sigmoid(x: &Tensor) -> Tensor {
+pub(super) fn inverse_sigmoid(x: &Tensor) -> Tensor {
     let bounded = x.clamp();
     let parts = {
         let over = bounded.clamp();

@@ -1,5 +1,7 @@
 //! `RTDetrHybridEncoder`: attention on the coarsest map, then a pyramid down and up again.
 
+use super::d_fine::Fine;
+use super::{Encoder, perceptron_of};
 use crate::nets::attention::{Eager, attend, heads};
 use crate::nets::vision::index_name;
 use crate::nets::{Cx, ModelError, Sizes};
@@ -8,16 +10,28 @@ use crate::tape::{DType, Tensor};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hybrid {
-    pub(super) hidden: u64,
+    hidden: u64,
     layers: u64,
     heads: u64,
     ffn: u64,
     /// The width inside of fusion blocks (`hidden_expansion`).
     inner: u64,
+    /// What D-FINE has in the place of its convolutions.
+    fine: Option<Fine>,
+}
+
+impl Encoder for Hybrid {
+    fn width(&self) -> u64 {
+        self.hidden
+    }
+
+    fn forward(&self, cx: &Cx, maps: &[Tensor]) -> Vec<Tensor> {
+        self.pyramids(cx, maps)
+    }
 }
 
 impl Hybrid {
-    pub(super) fn new(sizes: &Sizes) -> Result<Self, ModelError> {
+    pub(super) fn new(sizes: &Sizes, fine: Option<Fine>) -> Result<Self, ModelError> {
         let hidden = sizes.or("encoder_hidden", sizes.need("hidden")?);
         Ok(Self {
             hidden,
@@ -25,11 +39,12 @@ impl Hybrid {
             heads: sizes.or("heads", 8).max(1),
             ffn: sizes.or("ffn", 1024),
             inner: hidden.saturating_mul(sizes.or("expansion_percent", 100)) / 100,
+            fine,
         })
     }
 
     /// The three maps, finest first.
-    pub(super) fn forward(&self, cx: &Cx, maps: &[Tensor]) -> Vec<Tensor> {
+    fn pyramids(&self, cx: &Cx, maps: &[Tensor]) -> Vec<Tensor> {
         let Some((coarsest, finer)) = maps.split_last() else {
             return Vec::new();
         };
@@ -45,7 +60,11 @@ impl Hybrid {
             let Some(top) = pyramid.pop() else { break };
             let lateral = cx.module("lateral_convs", |cx| {
                 cx.module(index_name(i), |cx| {
-                    conv_norm(cx, &top, self.hidden, 1, 1).pipe(Tensor::silu)
+                    let x = conv_norm(cx, &top, self.hidden, 1, 1);
+                    match self.fine {
+                        Some(_) => x,
+                        None => x.silu(),
+                    }
                 })
             });
             pyramid.push(lateral.clone());
@@ -62,8 +81,9 @@ impl Hybrid {
         for (i, map) in pyramid.iter().skip(1).enumerate() {
             let Some(top) = all.last() else { break };
             let smaller = cx.module("downsample_convs", |cx| {
-                cx.module(index_name(i), |cx| {
-                    conv_norm(cx, top, self.hidden, 3, 2).pipe(Tensor::silu)
+                cx.module(index_name(i), |cx| match self.fine {
+                    Some(_) => Fine::halved(cx, top),
+                    None => conv_norm(cx, top, self.hidden, 3, 2).pipe(Tensor::silu),
                 })
             });
             let both = Tensor::cat(&smaller, &[map], 1);
@@ -102,6 +122,9 @@ impl Hybrid {
         let mut hidden = input.add(&attended);
         hidden = cx.layer_norm("self_attn_layer_norm", &hidden);
         let out = cx.module("mlp", |cx| {
+            if self.fine.is_some() {
+                return perceptron_of(cx, &hidden, &[self.ffn, self.hidden], Tensor::gelu);
+            }
             let x = cx.linear("fc1", &hidden, self.ffn, true).pipe(Tensor::gelu);
             cx.linear("fc2", &x, self.hidden, true)
         });
@@ -116,6 +139,9 @@ impl Hybrid {
 
     /// `RTDetrCSPRepLayer.forward`.
     fn fusion(&self, cx: &Cx, x: &Tensor) -> Tensor {
+        if let Some(fine) = self.fine {
+            return fine.fused(cx, x, self.hidden, self.inner);
+        }
         let branch = |name, x: &Tensor, width| {
             cx.module(name, |cx| conv_norm(cx, x, width, 1, 1).pipe(Tensor::silu))
         };
@@ -141,7 +167,7 @@ impl Hybrid {
 }
 
 /// `RTDetrConvNormLayer` without its activation.
-fn conv_norm(cx: &Cx, x: &Tensor, out: u64, kernel: u64, stride: u64) -> Tensor {
+pub(super) fn conv_norm(cx: &Cx, x: &Tensor, out: u64, kernel: u64, stride: u64) -> Tensor {
     let form = Conv::stride(stride).padded(kernel / 2);
     let x = cx.conv2d("conv", x, out, kernel, form, false);
     cx.batch_norm("norm", &x)

@@ -3,27 +3,51 @@
 //! (transformers/models/{rt_detr,rt_detr_v2}/modeling_*.py). The objects of all pictures are one list.
 
 mod backbone;
+pub(super) mod d_fine;
 mod decoder;
 mod hybrid;
 mod loss;
 
 use backbone::Backbone;
-use decoder::Decoder;
+use decoder::{Decoded, Decoder};
 use hybrid::Hybrid;
+pub(super) use loss::match_boxes;
 
 use super::deformable::Maps;
-use super::{Pictures, joined, perceptron};
+use super::{Pictures, joined, perceptron, perceptron_of};
 use crate::nets::vision::index_name;
 use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::tape::ops::Conv;
 use crate::tape::{DType, Tensor};
 use headroom_scenario::Data;
 
-#[derive(Clone, Debug)]
+/// Features of a picture, finest map first.
+trait Features {
+    fn features(&self, cx: &Cx, image: &Tensor) -> Vec<Tensor>;
+}
+
+/// An encoder of maps of one width.
+trait Encoder {
+    fn width(&self) -> u64;
+    fn forward(&self, cx: &Cx, maps: &[Tensor]) -> Vec<Tensor>;
+}
+
+/// A decoder of queries: what they are, and where they look at first.
+trait Queries {
+    /// `learn_initial_query`.
+    fn learned(&self) -> bool;
+    fn forward(
+        &self,
+        cx: &Cx,
+        queries: [&Tensor; 2],
+        maps: &Maps,
+        mask: Option<&Tensor>,
+        classes: u64,
+    ) -> Decoded;
+}
+
 struct RtDetr {
-    backbone: Backbone,
-    hybrid: Hybrid,
-    decoder: Decoder,
+    parts: Parts,
     hidden: u64,
     queries: u64,
     /// `num_denoising`: about so many queries are made of the objects.
@@ -39,6 +63,8 @@ struct Found {
     boxes: Tensor,
     /// Those of the encoder's best places.
     first: [Tensor; 2],
+    /// Distributions of the corners of each layer, and the boxes that they are of (D-FINE).
+    corners: Option<[Tensor; 2]>,
     /// What the output object holds besides.
     held: Vec<Tensor>,
 }
@@ -52,6 +78,25 @@ pub(super) fn second(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
 }
 
 fn build(sizes: &Sizes, second: bool) -> Result<Box<dyn Net>, ModelError> {
+    let parts = Parts {
+        backbone: Box::new(Backbone::new(sizes)?),
+        hybrid: Box::new(Hybrid::new(sizes, None)?),
+        decoder: Box::new(Decoder::new(sizes, second)?),
+        projects: true,
+    };
+    of_parts(sizes, parts)
+}
+
+/// What tells its descendants apart.
+struct Parts {
+    backbone: Box<dyn Features>,
+    hybrid: Box<dyn Encoder>,
+    decoder: Box<dyn Queries>,
+    /// Maps of the encoder are projected, whatever their width.
+    projects: bool,
+}
+
+fn of_parts(sizes: &Sizes, parts: Parts) -> Result<Box<dyn Net>, ModelError> {
     let hidden = sizes.need("hidden")?;
     let pictures = Pictures::of(sizes, 640);
     for (name, value) in [("img", pictures.height), ("img_w", pictures.width)] {
@@ -62,9 +107,7 @@ fn build(sizes: &Sizes, second: bool) -> Result<Box<dyn Net>, ModelError> {
         }
     }
     Ok(Box::new(RtDetr {
-        backbone: Backbone::new(sizes)?,
-        hybrid: Hybrid::new(sizes)?,
-        decoder: Decoder::new(sizes, second)?,
+        parts,
         hidden,
         queries: sizes.or("queries", 300),
         denoising: sizes.or("denoising", 100),
@@ -93,6 +136,7 @@ impl Net for RtDetr {
         let mut held = found.held;
         held.extend([found.logits, found.boxes]);
         held.extend(found.first);
+        held.extend(found.corners.into_iter().flatten());
         Output { loss, held }
     }
 }
@@ -118,23 +162,29 @@ impl RtDetr {
         let pixels = [n, image.size(2), image.size(3)];
         let mask = image.constant("ones", &pixels, DType::F32);
         let features = cx.module("backbone", |cx| {
-            cx.module("model", |cx| self.backbone.features(cx, image))
+            cx.module("model", |cx| self.parts.backbone.features(cx, image))
         });
         let masks: Vec<Tensor> = features
             .iter()
             .map(|map| image.constant("to", &[n, map.size(2), map.size(3)], DType::Bool))
             .collect();
-        let width = self.hybrid.hidden;
+        let width = self.parts.hybrid.width();
         let projected: Vec<Tensor> = features
             .iter()
             .enumerate()
             .map(|(i, map)| projection(cx, "encoder_input_proj", i, map, width))
             .collect();
-        let maps = cx.module("encoder", |cx| self.hybrid.forward(cx, &projected));
+        let maps = cx.module("encoder", |cx| self.parts.hybrid.forward(cx, &projected));
         let sources: Vec<Tensor> = maps
             .iter()
             .enumerate()
-            .map(|(i, map)| projection(cx, "decoder_input_proj", i, map, hidden))
+            .map(|(i, map)| {
+                if self.parts.projects || map.size(1) != hidden {
+                    projection(cx, "decoder_input_proj", i, map, hidden)
+                } else {
+                    map.clone()
+                }
+            })
             .collect();
         let grids: Vec<[u64; 2]> = sources
             .iter()
@@ -182,7 +232,7 @@ impl RtDetr {
             reference = Tensor::cat(&noisy.boxes, &[&reference], 1);
         }
         let first_logits = at(&scores);
-        let mut target = if self.decoder.learned {
+        let mut target = if self.parts.decoder.learned() {
             let table = cx.module("weight_embedding", |cx| {
                 cx.param("weight", [self.queries, hidden]).tensor()
             });
@@ -202,7 +252,8 @@ impl RtDetr {
         };
         let decoded = cx.module("decoder", |cx| {
             let queries = [&target, &reference];
-            self.decoder
+            self.parts
+                .decoder
                 .forward(cx, queries, &maps_of, attends, self.classes)
         });
         let mut held = decoded.held;
@@ -215,6 +266,7 @@ impl RtDetr {
             logits: decoded.logits,
             boxes: decoded.boxes,
             first: [first_logits, first_boxes],
+            corners: decoded.corners,
             held,
         }
     }
