@@ -91,6 +91,7 @@ fn detectors_of_ultralytics() {
     // Real networks and losses of Ultralytics 8.4.190 in a loop like its trainer's, or a plain one, on a GPU that only counts; a tenth
     // of the places lies in an object's box.
     check("truth_yolo", 25, Metric::Allocated, 0, 0.05, 0.12);
+    check("truth_yolov5", 7, Metric::Allocated, 0, 0.5, 0.7);
     check("truth_yolo", 25, Metric::Reserved, 0, 0.8, 3.1);
 }
 

@@ -150,7 +150,7 @@ mod tests {
         let published = models()
             .iter()
             .filter(|model| model.category != ModelCategory::Systems);
-        assert_eq!(published.count(), 737);
+        assert_eq!(published.count(), 757);
         for pair in models().windows(2) {
             assert!(pair[0].id < pair[1].id, "{} {}", pair[0].id, pair[1].id);
         }

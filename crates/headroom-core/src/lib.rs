@@ -62,7 +62,7 @@ pub mod network {
     pub use crate::nets::parts;
     pub use crate::nets::{
         Build, Cx, Env, Libraries, Logits, ModelError, Net, Output, Region, Sizes, build,
-        construct, count, detector, has, register, segmenter,
+        construct, count, detector, has, register, segmenter, yolo,
     };
     pub use crate::tape::ops::Conv;
     pub use crate::tape::{Folding, Machine, Tape, Tensor, rounded};

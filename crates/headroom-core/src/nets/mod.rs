@@ -80,7 +80,7 @@ mod tests;
 pub(crate) use cx::{Context, Plan, Split, Stage, Stages, TensorParallel};
 pub use cx::{Cx, Env, Region};
 pub(crate) use declared::net as declared;
-pub use detection::named as detector;
+pub use detection::{named as detector, yolo_named as yolo};
 pub use error::ModelError;
 pub(crate) use kv_cache::KvCache;
 pub(crate) use language_model::{LanguageModel, Shown, TokenMask};

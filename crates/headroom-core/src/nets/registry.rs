@@ -84,6 +84,7 @@ fn find(architecture: &str) -> Option<Build> {
         .chain(pictures::FAMILIES)
         .chain(depth::FAMILIES)
         .chain(detection::FAMILIES)
+        .chain(detection::CSP)
         .chain(detection::YOLO)
         .chain(detection::ZOO)
         .chain(segmentation::FAMILIES)

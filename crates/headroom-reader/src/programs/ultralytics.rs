@@ -99,6 +99,20 @@ fn command(words: &[headroom_scripts::shell::Word], flags: &Keys) -> Facts {
     facts(&keys)
 }
 
+/// The package builds YOLOv5 with the head of v8, and fetches weights by that name (`check_yolov5u_filename` in
+/// ultralytics/utils/downloads.py).
+fn with_new_head(file: &str) -> String {
+    let stem = file.split_once('.').map_or(file, |(stem, _)| stem);
+    let scale = stem
+        .strip_prefix("yolov5")
+        .map(|rest| rest.trim_end_matches('6'));
+    if matches!(scale, Some("n" | "s" | "m" | "l" | "x")) {
+        file.replacen(stem, &format!("{stem}u"), 1)
+    } else {
+        file.to_string()
+    }
+}
+
 fn facts(keys: &Keys) -> Facts {
     let mode = keys.text("mode").or_default("train".into(), DEFAULT);
     let mut facts = Facts::of(PROGRAM.id);
@@ -130,7 +144,7 @@ fn facts(keys: &Keys) -> Facts {
     facts.model = model.map(|path| {
         let last = path.rsplit(['/', '\\']).next().unwrap_or(&path);
         // A run that goes on from its own weights names no network.
-        last.to_string()
+        with_new_head(last)
     });
     if let Some(name) = facts.model.value()
         && matches!(

@@ -13,6 +13,7 @@ mod sources;
 mod torchtune;
 mod training;
 mod vision;
+mod yolo;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::repository::{first_qwen, listed};
-use super::{Record, detection, diffusion, litgpt, megatron, segmentation, vision};
+use super::{Record, detection, diffusion, litgpt, megatron, segmentation, vision, yolo};
 use headroom_core::network::{self as nets, Net, Sizes};
 
 /// The network and whether it reads tokens.
@@ -17,6 +17,7 @@ pub(super) fn network(record: &Record) -> Result<(Box<dyn Net>, bool), String> {
     }
     let without_tokens = segmentation::network(record)
         .or_else(|| detection::network(record))
+        .or_else(|| yolo::network(record))
         .or_else(|| vision::network(record, name))
         .or_else(|| diffusion::network(record));
     if let Some(net) = without_tokens {

@@ -19,6 +19,7 @@ mod zoo;
 use super::net::Build;
 use super::{Cx, Sizes};
 use crate::tape::{DType, Tensor};
+pub use yolo::named as yolo_named;
 pub use zoo::named;
 
 /// Detectors of MMDetection and detectron2.
@@ -26,6 +27,9 @@ pub(super) use zoo::FAMILIES as ZOO;
 
 /// Ultralytics' detectors, segmenters and classifiers.
 pub(super) const YOLO: &[(&str, Build)] = yolo::FAMILIES;
+
+/// YOLOv5 and MMYOLO's.
+pub(super) const CSP: &[(&str, Build)] = yolo::CSP;
 
 pub(super) const FAMILIES: &[(&str, Build)] = &[
     ("deformable_detr", deformable_detr::build),

@@ -13,6 +13,7 @@ pub(super) struct Unit {
     out: u64,
     kernel: u64,
     stride: u64,
+    padding: u64,
     groups: u64,
     active: bool,
 }
@@ -23,6 +24,7 @@ impl Unit {
             out,
             kernel,
             stride: 1,
+            padding: kernel / 2,
             groups: 1,
             active: true,
         }
@@ -31,6 +33,10 @@ impl Unit {
     /// The same that halves the map.
     pub(super) const fn halving(self) -> Self {
         Self { stride: 2, ..self }
+    }
+
+    pub(super) const fn padded(self, padding: u64) -> Self {
+        Self { padding, ..self }
     }
 
     pub(super) const fn grouped(self, groups: u64) -> Self {
@@ -52,7 +58,7 @@ impl Unit {
     /// The same in the module that is open.
     pub(super) fn run_here(self, cx: &Cx, x: &Tensor) -> Tensor {
         let form = Conv::stride(self.stride)
-            .padded(self.kernel / 2)
+            .padded(self.padding)
             .grouped(self.groups);
         let y = cx
             .conv2d("conv", x, self.out, self.kernel, form, false)
@@ -142,6 +148,37 @@ fn deep(cx: &Cx, x: &Tensor) -> Tensor {
     let second = Unit::new(half, 1).run(cx, "cv2", x);
     let all = joined(&[first, second], 1, x);
     Unit::new(x.size(1), 1).run(cx, "cv3", &all)
+}
+
+/// `C3` of `count` blocks: they follow one of two convolutions, and a third joins both. Each block has a small convolution before its own.
+pub(super) fn joined_by_third(cx: &Cx, x: &Tensor, out: u64, count: usize, adds: bool) -> Tensor {
+    let half = out / 2;
+    let mut first = Unit::new(half, 1).run(cx, "cv1", x);
+    for i in 0..count {
+        first = cx.module("m", |cx| {
+            cx.module(index_name(i), |cx| {
+                let y = Unit::new(half, 1)
+                    .run(cx, "cv1", &first)
+                    .pipe(|y| Unit::new(half, 3).run(cx, "cv2", y));
+                if adds { first.add(&y) } else { y }
+            })
+        });
+    }
+    let second = Unit::new(half, 1).run(cx, "cv2", x);
+    let all = joined(&[first, second], 1, x);
+    Unit::new(out, 1).run(cx, "cv3", &all)
+}
+
+/// `SPPBottleneck` of MMYOLO: three poolings of the same map, joined.
+pub(super) fn pooled_side_by_side(cx: &Cx, x: &Tensor, out: u64) -> Tensor {
+    let first = Unit::new(x.size(1) / 2, 1).run(cx, "conv1", x);
+    let mut maps = vec![first.clone()];
+    for window in [5, 9, 13] {
+        maps.push(first.max_pool2d(window, Conv::stride(1).padded(window / 2)));
+    }
+    drop(first);
+    let all = joined(&maps, 1, x);
+    Unit::new(out, 1).run(cx, "conv2", &all)
 }
 
 /// `SPPF`: three poolings one after the other, joined. The newer one has no activation before them, and adds what it pools.

@@ -27,34 +27,38 @@ impl Scale {
     }
 
     /// How often a block repeats: to the nearest, halves to even as Python's `round`.
-    fn repeats(&self, full: u64) -> usize {
+    pub(super) fn repeats(&self, full: u64) -> usize {
         let exact = full as f64 * self.depth_percent as f64 / 100.0;
         (exact.round_ties_even() as usize).clamp(1, 1_000)
     }
 }
 
 /// The modules of an `nn.Sequential`, in their order.
-struct Layers<'a> {
+pub(super) struct Layers<'a> {
     cx: &'a Cx,
     at: usize,
 }
 
-impl Layers<'_> {
-    fn next(&mut self, body: impl Fn(&Cx) -> Tensor) -> Tensor {
+impl<'a> Layers<'a> {
+    pub(super) const fn new(cx: &'a Cx) -> Self {
+        Self { cx, at: 0 }
+    }
+
+    pub(super) fn next<T>(&mut self, body: impl Fn(&Cx) -> T) -> T {
         let name = index_name(self.at);
         self.at += 1;
         self.cx.module(name, body)
     }
 
     /// `nn.Upsample` and `Concat`, which have no parameters.
-    fn doubled_with(&mut self, x: &Tensor, other: &Tensor) -> Tensor {
+    pub(super) fn doubled_with(&mut self, x: &Tensor, other: &Tensor) -> Tensor {
         self.at += 2;
         let large = x.interpolate(other.size(2), other.size(3));
         joined(&[large, other.clone()], 1, x)
     }
 
     /// `Concat`.
-    fn with(&mut self, x: &Tensor, other: &Tensor) -> Tensor {
+    pub(super) fn with(&mut self, x: &Tensor, other: &Tensor) -> Tensor {
         self.at += 1;
         joined(&[x.clone(), other.clone()], 1, x)
     }
@@ -156,7 +160,7 @@ impl Yolo {
     /// Scores of the classes of a whole picture (`Classify` in ultralytics/nn/modules/head.py).
     pub(super) fn classified(&self, cx: &Cx, image: &Tensor) -> Tensor {
         const WIDTH: u64 = 1280;
-        let mut layers = Layers { cx, at: 0 };
+        let mut layers = Layers::new(cx);
         let mut x = image.clone();
         if let Some(last) = self.stages(&mut layers, image).pop() {
             x = last;
@@ -174,7 +178,7 @@ impl Yolo {
     /// The maps that the head sees, and what it found in them.
     pub(super) fn found(&self, cx: &Cx, image: &Tensor) -> (Vec<Tensor>, Vec<Found>) {
         let scale = &self.scale;
-        let mut layers = Layers { cx, at: 0 };
+        let mut layers = Layers::new(cx);
         let stages = self.stages(&mut layers, image);
         let Some(mut x) = stages.last().cloned() else {
             return (Vec::new(), Vec::new());

@@ -5,6 +5,7 @@ mod assigner;
 mod attention;
 mod blocks;
 mod classify;
+mod csp;
 mod head;
 mod layers;
 mod loss;
@@ -17,6 +18,9 @@ use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::tape::{DType, Tensor};
 use headroom_scenario::Data;
 use layers::Scale;
+
+pub(super) use csp::FAMILIES as CSP;
+pub use csp::named;
 
 /// A generation of the networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
