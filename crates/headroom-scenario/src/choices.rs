@@ -183,6 +183,8 @@ choice! {
         LigerLinear = "liger-linear", "Liger fused linear cross-entropy";
         /// Liger's cross-entropy over all logits, whose gradient takes their place.
         Liger = "liger", "Liger cross-entropy";
+        /// Apple's: one kernel computes each logit where it is needed, and computes it again in backward.
+        CutLinear = "cut-linear", "cut cross-entropy";
     }
 }
 
@@ -551,6 +553,18 @@ choice! {
         VbLora = "vblora", "VB-LoRA";
         /// The low part of each weight's decomposition: the rank says how much of it is not trained.
         Osf = "osf", "OSF";
+        /// Takes the layer's output out of a subspace, and puts something learned into it.
+        Deft = "deft", "DEFT";
+        /// `para=True`: only takes it out.
+        DeftPara = "deft-para", "DEFT (PaRa)";
+        /// Rotates the directions in which the weight is strongest: as many as the rank says.
+        Psoft = "psoft", "PSOFT";
+        /// Scales and shifts each weight by products of two matrices.
+        GLora = "glora", "GLoRA";
+        /// A small network computes the update from the weight.
+        Peanut = "peanut", "PEANuT";
+        /// Replaces each weight by a decomposition that layers of the same name share; it has no rank.
+        Frod = "frod", "FRoD";
         /// Learns `rank` frequencies of each matrix.
         FourierFt = "fourierft", "FourierFT";
         WaveFt = "waveft", "WaveFT";
@@ -574,7 +588,18 @@ impl AdapterMethod {
     pub const fn over_quantised(self) -> bool {
         !matches!(
             self,
-            Self::Shira | Self::Boft | Self::C3a | Self::HiRa | Self::DeLora | Self::Osf
+            Self::Shira
+                | Self::Boft
+                | Self::C3a
+                | Self::HiRa
+                | Self::DeLora
+                | Self::Osf
+                | Self::Deft
+                | Self::DeftPara
+                | Self::Psoft
+                | Self::GLora
+                | Self::Peanut
+                | Self::Frod
         )
     }
 }

@@ -21,6 +21,8 @@ pub struct Adapters {
     pub feedforward_modules: Vec<String>,
     pub lora_dropout: f64,
     pub use_dora: bool,
+    /// DEFT without what is put in.
+    pub para: bool,
     pub use_bdlora: Option<IgnoredAny>,
     #[serde(alias = "bs", alias = "oft_block_size", alias = "boft_block_size")]
     pub block_size: Option<u64>,
@@ -62,14 +64,18 @@ impl Adapters {
             Method::Miss if self.init_weights.as_ref().is_some_and(|way| way == "bat") => {
                 Method::MissBat
             }
+            Method::Deft if self.para => Method::DeftPara,
             other => other,
         };
         let rank = match method {
             Method::AdaLora => self.init_r.unwrap_or(12),
             Method::Vera | Method::PVera => self.r.unwrap_or(256),
-            Method::RandLora | Method::Shira | Method::HiRa | Method::GraLora => {
-                self.r.unwrap_or(32)
-            }
+            Method::RandLora
+            | Method::Shira
+            | Method::HiRa
+            | Method::GraLora
+            | Method::Peanut
+            | Method::Psoft => self.r.unwrap_or(32),
             Method::Miss | Method::MissBat => self.r.unwrap_or(64),
             Method::VbLora => self.r.unwrap_or(4),
             Method::FourierFt => self.n.unwrap_or(1000),
@@ -138,6 +144,11 @@ mod tests {
         check("lora", &json!({"r": 64}), (AdapterMethod::Lora, 64));
         let prefix = json!({"num_virtual_tokens": 200});
         check("prefixtuning", &prefix, (AdapterMethod::Prefix, 200));
-        assert_eq!(method("deft"), None);
+        check(
+            "deft",
+            &json!({"r": 8, "para": true}),
+            (AdapterMethod::DeftPara, 8),
+        );
+        assert_eq!(method("lily"), None);
     }
 }

@@ -7,7 +7,8 @@ use headroom_scenario::{AdapterMethod, Lora, Optimizer, Precision};
 
 pub(super) fn precision(text: &str) -> Result<Precision, String> {
     Ok(match text {
-        "fp32" => Precision::Fp32,
+        // The same bytes, whichever units multiply them.
+        "fp32" | "fp32 (tf32 matmul on)" => Precision::Fp32,
         _ if text.starts_with("bfloat16 weights + bf16 autocast") => Precision::AmpBf16OnBf16,
         _ if text.starts_with("bfloat16 weights") => Precision::Bf16,
         // The same bytes in either half precision.
@@ -85,12 +86,12 @@ pub(super) struct Adapted {
 }
 
 /// The adapters that a task describes, in prose or as PEFT's settings.
-pub(super) fn adapters(task: &Text) -> Result<Adapted, String> {
+pub(super) fn adapters(task: &Text, id: &str) -> Result<Adapted, String> {
     let kind = task.split([' ', '{']).next().unwrap_or_default();
     if let Some(json) = (task.written.find('{')).and_then(|at| task.written.get(at..)) {
         let settings = parse(json).and_then(|settings| read(&settings));
         let settings = settings.map_err(|_| "the adapter's settings cannot be read".to_string())?;
-        return peft(kind, &settings);
+        return peft(kind, &settings, id);
     }
     match kind {
         "full" | "full," | "pretrain" | "pretrain/full" | "llama-adapter" | "adapter" => {
@@ -151,8 +152,22 @@ pub(super) fn adapters(task: &Text) -> Result<Adapted, String> {
     })
 }
 
+/// Settings of PEFT's methods that its comparison of them names in the record's id alone; FRoD of pictures keeps its base weights on the
+/// host (`runtime_offload_base_weight`).
+const VARIANTS_NOT_MODELLED: [&str; 3] = ["vector-paths", "sparse0.02", "flux2klein_frod"];
+
 /// A method's name and its settings, as PEFT's own comparison of methods writes them.
-fn peft(kind: &str, settings: &Adapters) -> Result<Adapted, String> {
+fn peft(kind: &str, settings: &Adapters, id: &str) -> Result<Adapted, String> {
+    if let Some(variant) = VARIANTS_NOT_MODELLED
+        .iter()
+        .find(|name| id.contains(**name))
+    {
+        return Err(format!("`{kind}` with `{variant}` is not modelled"));
+    }
+    let settings = &Adapters {
+        para: id.ends_with("-para"),
+        ..settings.clone()
+    };
     if settings.use_bdlora.is_some() && settings.r.is_none() {
         return Err("this variant of LoRA is not modelled".into());
     }

@@ -6,8 +6,10 @@ mod dora;
 mod entries;
 mod kronecker;
 mod params;
+mod rebuilt;
 mod rotation;
 mod sparse;
+mod subspace;
 mod tokens;
 mod turned;
 mod variants;
@@ -59,6 +61,12 @@ pub(crate) fn adapted(cx: &Cx, name: &str, x: &Tensor, y: Tensor) -> Tensor {
         AdapterMethod::GraLora => variants::by_blocks(cx, x, y, lora),
         AdapterMethod::PVera => variants::drawn(cx, x, y, lora),
         AdapterMethod::Osf => variants::decomposed(cx, x, y, lora),
+        AdapterMethod::Deft => subspace::projected(cx, x, y, lora, true),
+        AdapterMethod::DeftPara => subspace::projected(cx, x, y, lora, false),
+        AdapterMethod::Psoft => subspace::rotated_subspace(cx, x, y, lora),
+        AdapterMethod::GLora => rebuilt::scaled_and_shifted(cx, x, y, lora),
+        AdapterMethod::Peanut => rebuilt::from_weight(cx, x, y, lora),
+        AdapterMethod::Frod => rebuilt::decomposed_in_name(cx, name, x, y, lora),
         AdapterMethod::VbLora => variants::from_bank(cx, x, y, lora),
         // It changed the input, and gives back what it was given.
         AdapterMethod::Oft => y.to(x.dtype()),
