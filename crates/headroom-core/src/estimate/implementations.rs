@@ -14,16 +14,15 @@ pub(super) fn of_trainer(
     mut sizes: Sizes,
 ) -> (&'static str, Sizes) {
     let scenario = case.scenario;
-    // Llama's architecture without variants: both have it.
-    if architecture != "llama" {
-        return (architecture, sizes);
-    }
-    match scenario.stack.trainer {
+    match (scenario.stack.trainer, architecture) {
         // Its head is not tied to the embedding.
-        Trainer::Torchtitan if is_torchtitans(scenario) && !sizes.is_set("tied") => {
+        (Trainer::Torchtitan, "llama") if is_torchtitans(scenario) && !sizes.is_set("tied") => {
             ("torchtitan_llama3", sizes)
         }
-        Trainer::Megatron if is_megatron_core(scenario) => {
+        // Llama's layers; `--add-qkv-bias` and `--qk-layernorm`.
+        (Trainer::Megatron, "llama" | "qwen2" | "qwen3") if is_megatron_core(scenario) => {
+            sizes.set("qkv_bias", u64::from(architecture == "qwen2"));
+            sizes.set("qk_norm", u64::from(architecture == "qwen3"));
             if sizes.is_set("tied") {
                 sizes.set("shares_embeddings", 1);
             }
@@ -89,6 +88,7 @@ fn is_megatron_core(scenario: &Scenario) -> bool {
                 optimizer: training.optimizer,
                 checkpointing: training.checkpointing,
                 checkpoint_first: training.checkpoint_first,
+                checkpoint_span: training.checkpoint_span,
                 accumulation: training.accumulation,
                 loss: training.loss,
                 clip: training.clip,
@@ -150,9 +150,13 @@ mod tests {
             "megatron_gpt",
             false,
         );
+        for model in ["qwen2.5-7b", "qwen3-8b"] {
+            let run = format!("{megatron} par=zero1 model={model}");
+            check(&run, "megatron_gpt", false);
+        }
         check(
-            &format!("{megatron} par=zero1 model=qwen3-8b"),
-            "qwen3",
+            &format!("{megatron} par=zero1 model=qwen3-30b-a3b"),
+            "qwen3_moe",
             true,
         );
         check("trainer=megatron precision=amp-bf16", "llama", true);

@@ -84,10 +84,13 @@ pub(super) fn network(
     architecture: &str,
     sizes: &Sizes,
 ) -> Result<Box<dyn Net>, String> {
-    if architecture != "llama" {
-        return Err(format!("Megatron-Core's `{architecture}` is not modelled"));
-    }
     let mut sizes = sizes.clone();
+    match architecture {
+        "llama" => {}
+        "qwen2" => sizes.set("qkv_bias", 1),
+        "qwen3" => sizes.set("qk_norm", 1),
+        other => return Err(format!("Megatron-Core's `{other}` is not modelled")),
+    }
     for (name, written) in [("layers", "layers"), ("kv", "kv_heads")] {
         if let Some(size) = record.dim(written) {
             sizes.set(name, size);

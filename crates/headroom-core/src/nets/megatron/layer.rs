@@ -55,11 +55,12 @@ impl GptModel {
         name: &'static str,
         x: &Tensor,
         out: u64,
+        has_bias: bool,
     ) -> (Tensor, Option<Tensor>) {
         let own = out / Self::group(cx);
         let (weight, bias) = cx.module(name, |cx| {
             let weight = cx.param("weight", [own, x.size(-1)]).tensor();
-            let bias = (!self.is_llama).then(|| cx.param("bias", [own]).tensor());
+            let bias = has_bias.then(|| cx.param("bias", [own]).tensor());
             (weight, bias)
         });
         let buffer = self.engine.is_none().then(|| self.buffer.clone());
@@ -99,10 +100,16 @@ impl GptModel {
         let width = self
             .heads
             .saturating_add(self.query_groups.saturating_mul(2));
-        let (mut mixed, bias) = self.columns(cx, "linear_qkv", &x, width.saturating_mul(d));
+        let has_bias = !self.is_llama || self.qkv_bias;
+        let out = width.saturating_mul(d);
+        let (mut mixed, bias) = self.columns(cx, "linear_qkv", &x, out, has_bias);
         drop(x);
         if let Some(bias) = bias {
-            mixed = mixed.pipe(|mixed| mixed.add(&bias));
+            mixed = match self.engine {
+                // Its product adds the bias itself.
+                Some(_) => mixed.add_in_place(&bias),
+                None => mixed.pipe(|mixed| mixed.add(&bias)),
+            };
         }
         let (s, b) = (mixed.size(0), mixed.size(1));
         let groups = self.query_groups / group.min(self.query_groups).max(1);
@@ -115,6 +122,13 @@ impl GptModel {
         };
         drop(mixed);
         query = query.pipe(|query| query.reshape(&[s, b, groups * each, d]));
+        if self.qk_norm {
+            // Of each head; Transformer Engine's takes its input contiguous.
+            query = query.pipe(|query| self.norm(cx, "q_layernorm", query));
+            key = key
+                .pipe(Tensor::contiguous)
+                .pipe(|key| self.norm(cx, "k_layernorm", key));
+        }
         if let Some(rope) = rope {
             let turned = |x: &Tensor| match self.engine {
                 Some(_) => x.rotary_fused(rope),
@@ -213,7 +227,7 @@ impl GptModel {
         } else {
             self.ffn
         };
-        let (inner, bias) = self.columns(cx, "linear_fc1", x, width);
+        let (inner, bias) = self.columns(cx, "linear_fc1", x, width, !self.is_llama);
         let active = match bias {
             Some(bias) => inner.bias_gelu_saving_input(&bias),
             None if self.engine.is_some() => inner.swiglu_fused(),

@@ -29,6 +29,10 @@ struct GptModel {
     topk: u64,
     /// `--swiglu --normalization RMSNorm --position-embedding-type rope --disable-bias-linear`; else GPT-2's kind.
     is_llama: bool,
+    /// `--add-qkv-bias`.
+    qkv_bias: bool,
+    /// `--qk-layernorm`.
+    qk_norm: bool,
     /// `--untie-embeddings-and-output-weights`.
     untied: bool,
     dropout: f64,
@@ -57,6 +61,8 @@ pub(crate) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
         experts: sizes.or("experts", 0),
         topk: sizes.or("topk", 2).max(1),
         is_llama: !sizes.is_set("gpt"),
+        qkv_bias: sizes.is_set("qkv_bias"),
+        qk_norm: sizes.is_set("qk_norm"),
         untied: !sizes.is_set("shares_embeddings"),
         dropout: if sizes.is_set("drops") { 0.1 } else { 0.0 },
         plain_attention: sizes.is_set("plain_attention"),
@@ -253,11 +259,12 @@ impl GptModel {
 
     fn norm(&self, cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
         cx.module(name, |cx| {
-            let weight = cx.param("weight", [self.hidden]).tensor();
+            let width = x.size(-1);
+            let weight = cx.param("weight", [width]).tensor();
             if self.is_llama {
                 return x.fused_rms_norm(&weight);
             }
-            let bias = cx.param("bias", [self.hidden]).tensor();
+            let bias = cx.param("bias", [width]).tensor();
             x.layer_norm(Some(&weight), Some(&bias))
         })
     }
