@@ -62,8 +62,16 @@ pub struct Facts {
     /// Beside tensor parallelism.
     pub sequence_parallel: Fact<bool>,
     pub checkpointing: Fact<Checkpointing>,
+    /// Layers that are checkpointed together.
+    pub checkpoint_span: Fact<u64>,
+    /// Of how many layers a segment of them is checkpointed.
+    pub checkpoint_every: Fact<u64>,
+    /// The first layers of a pipeline's stage, which alone are checkpointed.
+    pub checkpoint_first: Fact<u64>,
     pub attention: Fact<Attention>,
     pub liger: Fact<bool>,
+    /// Apple's cut cross-entropy.
+    pub cut_cross_entropy: Fact<bool>,
     pub packing: Fact<bool>,
     pub compile: Fact<bool>,
     pub evaluation: Fact<bool>,
@@ -217,8 +225,12 @@ impl Facts {
             ema,
             sequence_parallel,
             checkpointing,
+            checkpoint_span,
+            checkpoint_every,
+            checkpoint_first,
             attention,
             liger,
+            cut_cross_entropy,
             packing,
             compile,
             evaluation,

@@ -108,6 +108,9 @@ pub fn json(facts: &Facts) -> Document {
     table.add("optimizer", &facts.optimizer);
     table.add("ema", &facts.ema);
     table.add("checkpointing", &facts.checkpointing);
+    table.add("checkpoint_span", &facts.checkpoint_span);
+    table.add("checkpoint_every", &facts.checkpoint_every);
+    table.add("checkpoint_first", &facts.checkpoint_first);
     table.add("attention", &facts.attention);
     table.add("liger", &facts.liger);
     table.add("packing", &facts.packing);

@@ -77,6 +77,7 @@ const VERSIONS: &[&[(&str, &str)]] = &[&[
     ("attn", "sdpa"),
     ("ckpt", "none"),
     ("ckpt_every", "1"),
+    ("ckpt_span", "1"),
     ("ckpt_first", "0"),
     ("loss", "library"),
     ("loss_chunks", "8"),

@@ -85,6 +85,7 @@ fn of(edit: &Edit, run: &Scenario) -> String {
             LossKernel::ChunkedCheckpoint => {
                 "logits and cross-entropy in checkpointed chunks".into()
             }
+            LossKernel::CutLinear => "cut cross-entropy".into(),
             LossKernel::LigerLinear => "fused linear cross-entropy (Liger)".into(),
             LossKernel::Liger => "Liger cross-entropy".into(),
         },

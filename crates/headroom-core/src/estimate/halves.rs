@@ -101,6 +101,7 @@ pub fn update_key(scenario: &Scenario) -> Scenario {
     training.attention = Attention::Sdpa;
     training.checkpointing = Checkpointing::None;
     training.checkpoint_every = 1;
+    training.checkpoint_span = 1;
     training.checkpoint_first = 0;
     training.loss = LossKernel::Library;
     training.kernels = Kernels::Library;

@@ -41,6 +41,13 @@ pub(crate) fn loss(
                 )),
             )
         }),
+        LossKernel::CutLinear => cx.module("loss", |cx| {
+            // `apply_lce` of cut_cross_entropy/transformers shifts inside of its kernels.
+            let n = labels.numel();
+            let rows = hidden.view(&[n, hidden.size(-1)]);
+            let labels = labels.view(&[n]);
+            plain(cx, Some(rows.linear_cross_entropy_cut(&weight(), &labels)))
+        }),
         LossKernel::ChunkedLoss => cx.module("loss", |cx| {
             let [rows, labels] = parts(hidden, labels, chunks);
             let logits: Vec<Tensor> = rows

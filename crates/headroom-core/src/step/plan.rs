@@ -176,6 +176,7 @@ impl RunPlan {
 pub(crate) fn foldable(training: &Training) -> bool {
     !training.optimizer_in_backward
         && training.checkpoint_every == 1
+        && training.checkpoint_span == 1
         && training.checkpoint_first == 0
         && optimizer::folds(training.optimizer)
 }

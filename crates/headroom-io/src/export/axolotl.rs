@@ -43,7 +43,15 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         // Its Liger plugin would replace the loss.
         fixed.extend(trainer::LIGER);
     }
-    let config = trainer::config_for_task(scenario, &fixed, PRECISIONS, &LAYOUTS);
+    // A plugin of its own, beside whatever Liger does.
+    let cuts = training.loss == LossKernel::CutLinear && !own_loss;
+    let config = if cuts {
+        let mut other = scenario.clone();
+        other.training.loss = LossKernel::Library;
+        trainer::config_for_task(&other, &fixed, PRECISIONS, &LAYOUTS)
+    } else {
+        trainer::config_for_task(scenario, &fixed, PRECISIONS, &LAYOUTS)
+    };
     let (config, task) = trainer::with_task(config, task(scenario), refuse::low_rank(scenario))?;
     let dataset = Document::new()
         .with_note("path", "train.jsonl", task.data)
@@ -96,10 +104,22 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         let reentrant = Document::new().with("use_reentrant", false);
         document = document.with("gradient_checkpointing_kwargs", reentrant);
     }
+    let mut plugins = Vec::new();
+    if cuts {
+        let plugin = "axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin";
+        plugins.push(plugin.to_string());
+    }
     if config.liger.is_used() {
-        let plugin = "axolotl.integrations.liger.LigerPlugin".to_string();
+        plugins.push("axolotl.integrations.liger.LigerPlugin".to_string());
+    }
+    if !plugins.is_empty() {
+        document = document.with("plugins", plugins);
+    }
+    if cuts {
+        document = document.with("cut_cross_entropy", true);
+    }
+    if config.liger.is_used() {
         document = document
-            .with("plugins", vec![plugin])
             .with("liger_rope", config.liger.kernels)
             .with("liger_rms_norm", config.liger.kernels)
             .with("liger_glu_activation", config.liger.kernels);

@@ -221,7 +221,7 @@ fn run(scenario: &Scenario, layout: Layout, optimizer: &str) -> Vec<String> {
     }
     if training.checkpointing == Checkpointing::Layers {
         let (method, layers) = match training.checkpoint_first {
-            0 => ("uniform", 1),
+            0 => ("uniform", training.checkpoint_span),
             first => ("block", first),
         };
         words.push("--recompute-granularity=full".into());

@@ -24,6 +24,8 @@ const TRAINER: Trainer = Trainer {
     reader: "simpletuner",
     settings: &[
         "training.block_swap",
+        "training.checkpoint_every",
+        "training.checkpoint_span",
         "training.lora.dropout",
         "training.lora.fp32_adapters",
         "runtime.save_every",
@@ -55,6 +57,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     };
     problems.extend(diffusion::squares(scenario));
     problems.extend(adapters(scenario));
+    problems.extend(segments(scenario));
     let run = diffusion::run(scenario, &TRAINER, problems)?;
     let Some((_, family, flavour)) = model else {
         return Err(Vec::new());
@@ -112,6 +115,17 @@ fn adapters(scenario: &Scenario) -> Option<Problem> {
     })
 }
 
+/// Its stride counts segments of several blocks.
+fn segments(scenario: &Scenario) -> Option<Problem> {
+    let training = &scenario.training;
+    let every = training.checkpoint_every;
+    let single = every > 1 && training.checkpoint_span <= 1;
+    single.then(|| {
+        let expected = "1, or training.checkpoint_span above 1, for this target";
+        Problem::new("training.checkpoint_every", &every.to_string(), expected)
+    })
+}
+
 fn config(scenario: &Scenario, run: &Run, family: &str, flavour: &str) -> Document {
     let training = &scenario.training;
     let lora = training.lora.as_ref();
@@ -152,6 +166,15 @@ fn config(scenario: &Scenario, run: &Run, family: &str, flavour: &str) -> Docume
             .with("lora_alpha", lora.rank)
             .with("lora_dropout", lora.dropout)
             .with("peft_lora_target_modules", lora.targets.clone());
+    }
+    if training.checkpoint_span > 1 {
+        document = document.with("gradient_checkpointing_interval", training.checkpoint_span);
+    }
+    if training.checkpoint_every > 1 {
+        document = document.with(
+            "gradient_checkpointing_segment_stride",
+            training.checkpoint_every,
+        );
     }
     if training.block_swap > 0 {
         document = document.with("musubi_blocks_to_swap", training.block_swap);

@@ -52,7 +52,11 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let mut problems = refuse::fixed(
         scenario,
         &[
-            &["model.dims", "training.checkpoint_first"],
+            &[
+                "model.dims",
+                "training.checkpoint_first",
+                "training.checkpoint_span",
+            ],
             refuse::BEYOND_PRETRAINING,
         ],
     );

@@ -20,6 +20,7 @@ pub(super) const FIXED: &[&str] = &[
     "training.ema_on_host",
     "training.checkpoint_every",
     "training.checkpoint_first",
+    "training.checkpoint_span",
     "training.optimizer_in_backward",
     "training.zero_to_none",
     "training.keep_outputs",

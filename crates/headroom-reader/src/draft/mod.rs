@@ -260,6 +260,9 @@ impl Writer {
             };
             self.set("training.checkpointing", kind, origin);
         }
+        self.whole("training.checkpoint_span", &facts.checkpoint_span);
+        self.whole("training.checkpoint_every", &facts.checkpoint_every);
+        self.whole("training.checkpoint_first", &facts.checkpoint_first);
         if let Fact::Known { value, origin } = &facts.attention {
             let kind = match value {
                 Attention::Eager => "eager",
@@ -275,6 +278,13 @@ impl Writer {
         {
             self.set("training.kernels", "liger", origin);
             self.set("training.loss", "liger-linear", origin);
+        }
+        if let Fact::Known {
+            value: true,
+            origin,
+        } = &facts.cut_cross_entropy
+        {
+            self.set("training.loss", "cut-linear", origin);
         }
         if let Fact::Known {
             value: true,

@@ -111,6 +111,10 @@ fn of_document(keys: &Keys, beside: &dyn Beside) -> Facts {
     facts.attention = attention(keys);
     facts.packing = keys.switch("sample_packing").or_default(false, "Axolotl");
     facts.liger = Fact::follows(liger(keys), "plugins");
+    // `cut_cross_entropy` is on where its plugin is (integrations/cut_cross_entropy/args.py).
+    let has_plugin = has_plugin(keys, "CutCrossEntropyPlugin");
+    let is_on = keys.switch("cut_cross_entropy").value() != Some(&false);
+    facts.cut_cross_entropy = Fact::follows(has_plugin && is_on, "plugins");
     facts.evaluation = Fact::follows(evaluates(keys), "val_set_size and test_datasets");
     facts.compile = match keys.text("torch_compile") {
         Fact::Unsaid => Fact::Unsaid,
@@ -238,12 +242,14 @@ fn attention(keys: &Keys) -> Fact<Attention> {
     }
 }
 
-fn liger(keys: &Keys) -> bool {
+fn has_plugin(keys: &Keys, class: &str) -> bool {
     let plugins = keys.list("plugins");
-    let named = plugins
-        .value()
-        .is_some_and(|all| all.iter().any(|name| name.contains("LigerPlugin")));
-    named
+    let all = plugins.value();
+    all.is_some_and(|all| all.iter().any(|name| name.contains(class)))
+}
+
+fn liger(keys: &Keys) -> bool {
+    has_plugin(keys, "LigerPlugin")
         && keys
             .below("")
             .iter()

@@ -90,6 +90,17 @@ impl Reader<'_> {
             Fact::default_of(Offload::None, "Megatron")
         };
         facts.checkpointing = self.checkpointing();
+        let layers = self.flags.whole("recompute_num_layers");
+        // Segments of that many layers, or that many of each stage one by one.
+        match self
+            .flags
+            .text("recompute_method")
+            .value()
+            .map(String::as_str)
+        {
+            Some("block") => facts.checkpoint_first = layers,
+            _ => facts.checkpoint_span = layers,
+        }
         facts.attention = self.attention();
         facts.packing = Fact::follows(true, "Megatron's data are rows of tokens");
         let evaluates = self.size("eval_iters") != Some(0);

@@ -158,6 +158,18 @@ fn at_once(case: &Case, problems: &mut Problems) {
             "0 (or training.checkpointing on)",
         );
     }
+    if training.checkpoint_span > 1 {
+        // transformers' trainers have no such setting, and its decoders' layers are checkpointed one by one.
+        let one_by_one = decoder && case.scenario.stack.trainer != Trainer::Megatron;
+        if one_by_one || training.checkpointing == Checkpointing::None {
+            let expected = if one_by_one {
+                "1: layers of this architecture are checkpointed one at a time"
+            } else {
+                "1 (or training.checkpointing on)"
+            };
+            problems.warn("training.checkpoint_span", expected);
+        }
+    }
     if training.checkpoint_every > 1 && training.checkpointing == Checkpointing::None {
         problems.warn(
             "training.checkpoint_every",

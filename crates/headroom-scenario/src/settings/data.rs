@@ -96,7 +96,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             low: 1,
             high: 100_000_000,
         },
-        help: "Tokens per sample after padding or packing; image models take their size from the model.",
+        help: "Tokens per sample after padding or packing; tasks that sample completions set prompt and completion instead, and image models take their size from the model.",
         memory: "Activations grow linearly; eager attention's scores grow quadratically.",
         access: whole!(data.sequence),
         parent: None,

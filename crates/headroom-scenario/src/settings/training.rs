@@ -100,6 +100,20 @@ pub(super) const SETTINGS: &[Setting] = &[
         parent: None,
     },
     Setting {
+        path: "training.checkpoint_span",
+        key: "ckpt_span",
+        label: "Checkpoint n layers together",
+        unit: "layers",
+        value_type: ValueType::Whole {
+            low: 1,
+            high: 10_000,
+        },
+        help: "Checkpoint segments of this many layers (SimpleTuner's gradient_checkpointing_interval, Megatron's --recompute-num-layers of uniform); with every n-th layer, one segment out of that many layers.",
+        memory: "Keeps one input per segment, and all activations of a segment while it is recomputed.",
+        access: whole!(training.checkpoint_span),
+        parent: None,
+    },
+    Setting {
         path: "training.checkpoint_first",
         key: "ckpt_first",
         label: "Checkpoint the first n layers",

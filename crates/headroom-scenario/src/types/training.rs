@@ -26,6 +26,8 @@ pub struct Training {
     pub checkpointing: Checkpointing,
     /// Of how many layers one is checkpointed.
     pub checkpoint_every: u64,
+    /// How many layers are checkpointed together: only the input of the first is kept.
+    pub checkpoint_span: u64,
     /// How many layers of a pipeline's stage are checkpointed, from its first on; 0 for all.
     pub checkpoint_first: u64,
     /// Micro-batches added up before one optimizer step.
@@ -94,6 +96,7 @@ impl Default for Training {
             attention: Attention::default(),
             checkpointing: Checkpointing::default(),
             checkpoint_every: 1,
+            checkpoint_span: 1,
             checkpoint_first: 0,
             loss: LossKernel::default(),
             loss_chunks: 8,

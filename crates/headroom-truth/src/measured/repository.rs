@@ -15,6 +15,9 @@ pub(super) fn listed(name: &str) -> Option<&'static ModelEntry> {
         "mistralai/devstral-small-2507" | "mistralai/magistral-small-2507" => {
             "mistralai/mistral-small-24b-base-2501"
         }
+        "allenai/olmo-3-7b-instruct-sft" => "allenai/olmo-3-1025-7b",
+        "arcee-ai/afm-4.5b" => "arcee-ai/afm-4.5b-base",
+        "thudm/glm-4-9b-chat" => "zai-org/glm-4-9b-hf",
         other => other,
     };
     catalog::models()

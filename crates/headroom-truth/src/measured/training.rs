@@ -24,7 +24,7 @@ pub(super) fn training(record: &Record) -> Result<Training, String> {
     let Adapted {
         lora,
         prompt_tokens,
-    } = adapters(task)?;
+    } = adapters(task, &record.id)?;
     not_in_scenario(task, other)?;
     // transformers of 2022 had no SDPA, nor had timm when torch 2.0 was new.
     let is_old = framework.contains("2022") || record.attention_impl.contains("eager in timm");
@@ -51,9 +51,10 @@ pub(super) fn training(record: &Record) -> Result<Training, String> {
             "selective: core_attn" | "selective core_attn" => Checkpointing::None,
             "selective" | "selective (op)" => Checkpointing::KeepHalf,
             // SimpleTuner's own.
-            own if own.contains("segments of") || own.contains("attention activation") => {
+            own if own.contains("attention activation") => {
                 return Err(format!("checkpointing `{own}` is not modelled"));
             }
+            some if some.contains(" of every ") => Checkpointing::Layers,
             full if full.starts_with("full") => Checkpointing::Layers,
             other => return Err(format!("checkpointing `{other}` is not modelled")),
         },
@@ -67,7 +68,7 @@ pub(super) fn training(record: &Record) -> Result<Training, String> {
         loss: loss(&record.fused_or_chunked_ce),
         optimizer_in_backward: record.optimizer.contains(in_backward)
             || other.contains(in_backward),
-        ema: other.contains("ema copy"),
+        ema: other.contains_any(&["ema copy", "ema model kept on gpu", "modelema copy"]),
         kernels: if framework.contains("automodel") {
             // `use_liger_kernel=True` of components/_transformers/auto_model.py is its default.
             Kernels::Liger
@@ -95,6 +96,9 @@ pub(super) fn training(record: &Record) -> Result<Training, String> {
         litgpt::amend(record, &mut training);
     }
     if megatron::is_record(record) {
+        if training.lora.is_some() {
+            return Err("adapters under Megatron-Core are not modelled".into());
+        }
         megatron::amend(record, &mut training)?;
     }
     if torchtune::is_record(record) {
@@ -107,6 +111,8 @@ pub(super) fn training(record: &Record) -> Result<Training, String> {
 fn loss(text: &Text) -> LossKernel {
     if text.contains_any(&["liger fused linear", "fusedlinearcrossentropy"]) {
         LossKernel::LigerLinear
+    } else if text.contains("cut_cross_entropy") {
+        LossKernel::CutLinear
     } else if text.contains_any(&["chunkedoutput", "chunked ce"]) {
         // torchtune: the head makes all logits, the loss goes through eight chunks of them.
         LossKernel::ChunkedLoss

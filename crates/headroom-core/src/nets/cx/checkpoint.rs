@@ -11,6 +11,8 @@ use headroom_scenario::{Checkpointing, Compile};
 pub enum Region {
     /// A module at this index of a list: `checkpoint_every` counts these.
     Layer(usize),
+    /// Several layers of a list, one after the other.
+    Segment,
     /// A block outside counted lists, such as one step of a recursion.
     Block,
     /// A block of convolutions. Selective policies keep none of its results, so they leave it as it is.
@@ -103,6 +105,8 @@ impl Cx {
     fn checkpoints(&self, region: Region) -> Option<SavePolicy> {
         let training = &self.env.training;
         match region {
+            Region::Layer(_) if self.in_segment => None,
+            Region::Segment => kept_by(self.checkpointing()),
             Region::Layer(index) => {
                 // Of each `n` layers, the last one.
                 let every = training.checkpoint_every.max(1);

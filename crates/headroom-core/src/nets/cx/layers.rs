@@ -23,9 +23,13 @@ impl Cx {
         let layer = Rc::new(layer);
         let within_budget = |_: &u64| !self.tape.is_over_budget();
         let (range, state) = self.enter_layers(count, false, state);
-        let state = range.take_while(within_budget).fold(state, |state, i| {
-            let (layer, cx, i) = (layer.clone(), self.of_block(i, count), i as usize);
+        let end = range.end;
+        let one = move |cx: &Self, state, i: u64| {
+            let (layer, cx, i) = (layer.clone(), cx.of_block(i, count), i as usize);
             cx.layer(name, i, state, move |cx, state| layer(cx, state, i))
+        };
+        let state = range.take_while(within_budget).fold(state, |state, i| {
+            self.in_segments(i, end, state, one.clone())
         });
         self.leave_layers(state)
     }
@@ -39,9 +43,47 @@ impl Cx {
         layer: impl Fn(&Self, &[Tensor]) -> Vec<Tensor> + Clone + 'static,
     ) -> Vec<Tensor> {
         let layer: Rc<Layer> = Rc::new(layer);
+        let one = move |cx: &Self, state, i: u64| {
+            let cx = cx.of_block(i, count);
+            cx.shared_layer(name, i as usize, state, layer.clone())
+        };
         self.periodic(count, 1, state, &|state, i| {
-            let cx = self.of_block(i as u64, count);
-            cx.shared_layer(name, i, state, layer.clone())
+            self.in_segments(i as u64, count, state, one.clone())
+        })
+    }
+
+    /// Runs layer `i` of a list that ends at `end`, or the segment of checkpointed layers that begins with it, unless it ran with that.
+    fn in_segments(
+        &self,
+        i: u64,
+        end: u64,
+        state: Vec<Tensor>,
+        one: impl Fn(&Self, Vec<Tensor>, u64) -> Vec<Tensor> + 'static,
+    ) -> Vec<Tensor> {
+        let training = &self.env.training;
+        let span = training.checkpoint_span;
+        if span <= 1 || self.in_segment {
+            return one(self, state, i);
+        }
+        let at = i.saturating_sub(self.env.groups.stages.first.get())
+            % training.checkpoint_every.max(span);
+        if at >= span {
+            let outside = Self {
+                in_segment: true,
+                ..self.clone()
+            };
+            return one(&outside, state, i);
+        }
+        if at > 0 {
+            return state;
+        }
+        let last = i.saturating_add(span).min(end);
+        self.block(Region::Segment, state, move |cx, state| {
+            let cx = Self {
+                in_segment: true,
+                ..cx.clone()
+            };
+            (i..last).fold(state, |state, i| one(&cx, state, i))
         })
     }
 

@@ -36,6 +36,8 @@ pub struct Cx {
     swapped: u64,
     /// The module is in such a block.
     on_host: bool,
+    /// The module is in a checkpointed segment of several layers.
+    in_segment: bool,
 }
 
 impl Cx {
@@ -50,6 +52,7 @@ impl Cx {
             in_any_mode: false,
             swapped: 0,
             on_host: false,
+            in_segment: false,
         }
     }
 

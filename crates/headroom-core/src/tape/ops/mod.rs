@@ -12,6 +12,7 @@ mod circular;
 mod conv;
 mod copy;
 mod ctc;
+mod cut_cross_entropy;
 mod declared;
 mod deform_conv;
 mod dropout;

@@ -106,6 +106,7 @@ pub(super) fn library(scenario: &Scenario) -> Option<&'static str> {
 /// What `train.py` always does in one way.
 const FIXED: &[&str] = &[
     "training.checkpoint_first",
+    "training.checkpoint_span",
     "training.memory_budget",
     "training.fp8",
     "training.low_precision",

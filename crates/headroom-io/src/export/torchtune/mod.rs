@@ -34,6 +34,7 @@ const FIXED: &[&str] = &[
     "training.ema_on_host",
     "training.checkpoint_every",
     "training.checkpoint_first",
+    "training.checkpoint_span",
     "training.kernels",
     "training.zero_to_none",
     "training.keep_outputs",

@@ -303,3 +303,24 @@ const FAMILIES: &[Family] = &[
         ("3b", "bghira/zlab-i1-diffusers"),
     ] },
 ];
+
+/// What `gradient_checkpointing_interval` counts (documentation/experimental/SEGMENTED_CHECKPOINTING.md).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interval {
+    /// Blocks that share a checkpoint; a stride counts from one such segment's beginning to the next's.
+    OfSegments,
+    /// Every n-th block is checkpointed.
+    OfBlocks,
+    /// Nothing.
+    Ignored,
+}
+
+pub fn checkpoints(family: &str) -> Interval {
+    match family {
+        "flux" | "flux2" | "hunyuanvideo" | "krea2" | "longcat_video" | "ltxvideo"
+        | "ltxvideo2" | "lumina2" | "mageflow" | "minimaxh3" | "pixart_sigma" | "pixart"
+        | "sd3" | "sanavideo" | "wan" | "z_image" | "zlab_i1" => Interval::OfSegments,
+        "sd1x" | "sd2x" | "sdxl" | "kolors" => Interval::Ignored,
+        _ => Interval::OfBlocks,
+    }
+}

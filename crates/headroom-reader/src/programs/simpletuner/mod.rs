@@ -129,12 +129,18 @@ fn facts(source: &Source, keys: &Keys) -> Facts {
     spread(keys, &mut facts);
     precision(keys, &mut facts);
     adapter(source, keys, &mut facts);
-    let every = keys.whole("gradient_checkpointing_interval");
+    let interval = keys.whole("gradient_checkpointing_interval");
+    let stride = keys.whole("gradient_checkpointing_segment_stride");
+    match family.value().map(|family| families::checkpoints(family)) {
+        Some(families::Interval::OfSegments) => {
+            facts.checkpoint_span = interval;
+            facts.checkpoint_every = stride;
+        }
+        Some(families::Interval::OfBlocks) | None => facts.checkpoint_every = interval,
+        Some(families::Interval::Ignored) => {}
+    }
     facts.checkpointing = match keys.switch("gradient_checkpointing").value() {
         Some(false) => Fact::read(Checkpointing::Off, "gradient_checkpointing"),
-        _ if every.value().is_some_and(|every| *every > 1) => {
-            Fact::read(Checkpointing::Selective, "gradient_checkpointing_interval")
-        }
         Some(true) => Fact::read(Checkpointing::On, "gradient_checkpointing"),
         None => Fact::default_of(Checkpointing::On, DEFAULT),
     };
@@ -369,6 +375,18 @@ mod tests {
             "\"lora_rank\": 32, \"lycoris_config\": \"config/lokr.json\"",
         );
         check("c.json", &text, &[("adapter", "lokr"), ("rank", "unsaid")]);
+    }
+
+    #[test]
+    fn an_interval_counts_what_its_family_says() {
+        let with = |family: &str| {
+            let keys = "\"gradient_checkpointing_interval\": 2, \"gradient_checkpointing_segment_stride\": 4, \"lora_rank\"";
+            RUN.replace("sdxl", family).replace("\"lora_rank\"", keys)
+        };
+        let segments: &[(&str, &str)] = &[("checkpoint_span", "2"), ("checkpoint_every", "4")];
+        check("c.json", &with("flux"), segments);
+        check("c.json", &with("chroma"), &[("checkpoint_every", "2")]);
+        check("c.json", &with("sdxl"), &[("checkpoint_every", "unsaid")]);
     }
 
     #[test]

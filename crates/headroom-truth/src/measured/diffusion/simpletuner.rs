@@ -2,6 +2,7 @@
 //! simpletuner/examples: a frozen base in bf16, adapters, pictures and prompts that were encoded before.
 
 use super::{Built, Record, Source, listed, numbers};
+use headroom_catalog::{self as catalog, ModelEntry};
 use headroom_scenario::{Data, Lora, Optimizer, Precision, Training};
 
 pub(super) const SOURCE: Source = Source {
@@ -13,11 +14,11 @@ pub(super) const SOURCE: Source = Source {
     is_one_step: |_| false,
 };
 
-/// Networks by what a record calls their repository.
-const NETWORKS: &[(&str, &str)] = &[
-    ("longcat-image", "longcat-image"),
-    ("dreamshaper-8", "sd-1.5-unet"),
-];
+/// Networks that a record calls otherwise than the catalogue does.
+const NETWORKS: &[(&str, &str)] = &[("dreamshaper-8", "sd-1.5-unet")];
+
+/// Networks whose interval counts blocks (`should_checkpoint_block` in their transformer.py).
+const EVERY_NTH: &[&str] = &["longcat-image", "hidream"];
 
 fn network(record: &Record) -> Built {
     if record.precision.contains("sdnq") {
@@ -27,16 +28,22 @@ fn network(record: &Record) -> Built {
         // Its `bypass_mode` runs the two factors one after the other, where PEFT makes a matrix of them.
         return Err("LyCORIS's LoKr is not modelled".into());
     }
-    let named = NETWORKS
+    let other = NETWORKS
         .iter()
         .find(|(part, _)| record.model.contains(part));
-    let (_, id) = named.ok_or_else(|| {
-        format!(
-            "the model `{}` is not in the catalogue",
-            record.model.written
-        )
-    })?;
-    listed(id)
+    let id = match other {
+        Some((_, id)) => Some(*id),
+        None => entry(record).map(|entry| entry.id),
+    };
+    let not_listed = || {
+        let name = &record.model.written;
+        format!("the model `{name}` is not in the catalogue")
+    };
+    listed(id.ok_or_else(not_listed)?)
+}
+
+fn entry(record: &Record) -> Option<&'static ModelEntry> {
+    catalog::model_named(&record.model.written)
 }
 
 fn size(record: &Record, data: &mut Data) {
@@ -52,21 +59,26 @@ fn training(record: &Record, training: &mut Training) {
         "optimi-lion" => Optimizer::Lion,
         _ => Optimizer::AdamW,
     };
-    let targets = if record.model.contains("longcat") {
-        [
-            "to_q",
-            "to_k",
-            "to_v",
-            "to_out.0",
-            "add_q_proj",
-            "add_k_proj",
-            "add_v_proj",
-            "to_add_out",
-        ]
-        .as_slice()
-    } else {
-        ["to_q", "to_k", "to_v", "to_out.0"].as_slice()
-    };
+    // Of "segments of 2 blocks" and of "2 of every 4 blocks".
+    match numbers(&record.activation_checkpointing)[..] {
+        // Some networks checkpoint every n-th block instead, and know no stride (`should_checkpoint_block` in
+        // simpletuner/helpers/training/gradient_checkpointing_interval.py).
+        [every, ..] if EVERY_NTH.iter().any(|part| record.model.contains(part)) => {
+            training.checkpoint_every = every;
+        }
+        [span] => training.checkpoint_span = span,
+        [span, every] => {
+            training.checkpoint_span = span;
+            training.checkpoint_every = every;
+        }
+        _ => {}
+    }
+    // `DEFAULT_LORA_TARGET` of simpletuner/helpers/models; of a joint block `to_qkv` is what it calls both projections.
+    let of_text = ["add_q_proj", "add_k_proj", "add_v_proj", "to_add_out"];
+    let mut targets = vec!["to_q", "to_k", "to_v", "to_out.0"];
+    if record.model.contains("longcat") {
+        targets.extend(of_text);
+    }
     training.lora = Some(Lora {
         rank: numbers(&record.task).first().copied().unwrap_or(16),
         targets: targets.iter().map(|name| (*name).into()).collect(),
