@@ -71,7 +71,7 @@ fn check(file: &str, least_exact: usize, least_types: usize) {
 
 #[test]
 fn configurations_of_any_size_have_the_parameters_of_their_class() {
-    check("configurations", 315, 151);
+    check("configurations", 333, 165);
 }
 
 /// Some of these configurations, trained by the real classes on a bookkeeping GPU (PyTorch 2.15, transformers 5.23, AdamW, three
@@ -103,5 +103,5 @@ fn configurations_of_any_size_have_the_peaks_of_their_class() {
         compared += 1;
     }
     assert_eq!(wrong, Vec::<String>::new());
-    assert!(compared >= 40, "{compared}");
+    assert!(compared >= 120, "{compared}");
 }

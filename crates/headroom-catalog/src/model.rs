@@ -111,6 +111,20 @@ impl ModelEntry {
         values.first().copied()
     }
 
+    /// The most tokens of a row that a table of so many positions has places for. RoBERTa and its relatives count from behind the
+    /// padding token's number (`create_position_ids_from_input_ids` in transformers): the first two places are of no token.
+    pub fn tokens_of(&self, positions: u64) -> u64 {
+        const BEHIND_PADDING: [&str; 4] = ["layoutlmv3", "longformer", "mpnet", "roberta"];
+        let behind = self.graph.is_empty() && BEHIND_PADDING.contains(&self.arch);
+        positions.saturating_sub(if behind { 2 } else { 0 })
+    }
+
+    /// The most tokens of a row, where its positions end somewhere.
+    pub fn longest(&self) -> Option<u64> {
+        let positions = self.size("ctx").filter(|positions| *positions > 0);
+        positions.map(|positions| self.tokens_of(positions))
+    }
+
     /// Where its sizes and count were read.
     pub fn sources(&self) -> impl Iterator<Item = &'static str> {
         let set = table::SOURCE_SETS.get(usize::from(self.set)).copied();
@@ -150,9 +164,27 @@ mod tests {
         let published = models()
             .iter()
             .filter(|model| model.category != ModelCategory::Systems);
-        assert_eq!(published.count(), 757);
+        assert_eq!(published.count(), 788);
         for pair in models().windows(2) {
             assert!(pair[0].id < pair[1].id, "{} {}", pair[0].id, pair[1].id);
+        }
+    }
+
+    #[test]
+    fn positions_behind_the_padding_token_hold_two_tokens_less() {
+        for (id, longest) in [
+            ("roberta-base", 512),
+            ("xlm-roberta-large", 512),
+            ("mpnet-base", 512),
+            ("bge-m3", 8192),
+            ("bert-base-uncased", 512),
+            ("gpt2", 1024),
+        ] {
+            assert_eq!(
+                model(id).and_then(ModelEntry::longest),
+                Some(longest),
+                "{id}"
+            );
         }
     }
 
@@ -201,7 +233,13 @@ mod tests {
                 ModelCategory::Decoders | ModelCategory::Encoders
             );
             // Tables of each layer, layers without matrices of values or keys of their own, and layers of one part each.
-            if !dense || !text || matches!(model.arch, "albert" | "gemma4_text" | "nemotron_h") {
+            if !dense
+                || !text
+                || matches!(
+                    model.arch,
+                    "albert" | "gemma3n_text" | "gemma4_text" | "nemotron_h"
+                )
+            {
                 continue;
             }
             let size = |key| model.size(key).unwrap_or(0) as f64;

@@ -5,10 +5,10 @@ use std::sync::OnceLock;
 use super::net::Build;
 use super::{
     ModelError, Net, Sizes, albert, bert, blip, clip, deberta, deberta_first, decoder, depth,
-    detection, distilbert, dit, equivariant, esm, gnn, gpt2, layoutlmv3, litgpt, longformer, mamba,
-    megatron, mmdit, modernbert, mpnet, nomic_bert, parakeet, patchtst, pictures, recurrent, sam,
-    segmentation, seq2seq, siglip, speecht5, swin, t5, text_to_image, torchtitan, unet, video,
-    vision, vit, vit_mae, wav2vec2, xlnet,
+    detection, distilbert, dit, equivariant, esm, esmc, eurobert, gnn, gpt2, gte, layoutlmv3,
+    litgpt, longformer, mamba, megatron, mmdit, modernbert, mpnet, nomic_bert, parakeet, patchtst,
+    pictures, recurrent, sam, segmentation, seq2seq, siglip, speecht5, swin, t5, text_to_image,
+    torchtitan, unet, video, vision, vit, vit_mae, wav2vec2, xlnet,
 };
 
 /// An architecture's forward function, by the name that the catalogue uses.
@@ -36,8 +36,12 @@ const ARCHITECTURES: &[(&str, Build)] = &[
     ("distilbert", distilbert::build),
     ("electra", bert::electra),
     ("esm", esm::build),
+    ("esmc", esmc::build),
+    ("eurobert", eurobert::build),
     ("falcon_mamba", mamba::falcon),
     ("gpt2", gpt2::build),
+    ("gte", gte::build),
+    ("jina_embeddings_v3", gte::jina),
     ("mamba", mamba::build),
     ("marian", seq2seq::marian),
     ("blenderbot", seq2seq::blenderbot),

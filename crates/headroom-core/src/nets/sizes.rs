@@ -28,7 +28,7 @@ const COUNTED: [&str; 12] = [
     "codec_buffers",
 ];
 /// The endings of sizes that count modules or heads, or how often they run.
-const COUNTS: [&str; 13] = [
+const COUNTS: [&str; 14] = [
     "layers",
     "layers_per_block",
     "depth",
@@ -42,6 +42,7 @@ const COUNTS: [&str; 13] = [
     "encoders",
     "modules",
     "blocks",
+    "streams",
 ];
 
 /// Lists of layers, of which dimensions tell by bits (`LayerSet` of the decoder).

@@ -129,9 +129,8 @@ pub(super) fn lengths(case: &Case, problems: &mut Problems) {
     let data = &case.scenario.data;
     let sequence = data.sequence;
     if let Some(entry) = case.listed_model()
-        && let Some(places) = case
-            .size("ctx")
-            .filter(|places| *places > 0 && sequence > *places)
+        && let Some(positions) = case.size("ctx").filter(|positions| *positions > 0)
+        && let Some(places) = Some(entry.tokens_of(positions)).filter(|places| sequence > *places)
         && is_text(case)
     {
         if entry.traits.contains(&"learned-positions") {

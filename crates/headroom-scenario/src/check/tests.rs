@@ -146,6 +146,13 @@ fn a_wanted_batch_is_met_exactly_or_to_the_nearest() {
 #[test]
 fn samples_must_fit_the_model_and_each_other() {
     check("seq=1025", &["data.sequence: at most 1024"]);
+    for model in ["roberta-base", "xlm-roberta-large", "mpnet-base"] {
+        check(&format!("model={model} seq=512"), &[]);
+        for beyond in [513, 514] {
+            let asked = format!("model={model} seq={beyond}");
+            check(&asked, &["data.sequence: at most 512"]);
+        }
+    }
     check("seq=2048 dims=ctx=2048", &[]);
     warns(
         "model=qwen2.5-0.5b seq=40000",

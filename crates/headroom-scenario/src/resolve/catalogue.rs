@@ -7,7 +7,7 @@ use crate::{Case, Scenario};
 /// The default sequence is no longer than the model has positions.
 pub(super) fn apply(scenario: &Scenario, values: &mut Values) {
     let model = Case::of(scenario).listed_model();
-    let positions = model.and_then(|model| Some((model.id, model.size("ctx")?)));
+    let positions = model.and_then(|model| Some((model.id, model.longest()?)));
     let (Some((model, positions)), Some(sequence)) = (positions, settings::find("data.sequence"))
     else {
         return;

@@ -103,8 +103,7 @@ pub(super) fn apply(scenario: &Scenario, said: Said, values: &mut Values) {
             set("training.precision", base, why);
         }
     } else {
-        let positions = model.size("ctx").filter(|positions| *positions > 0);
-        let length = positions.map_or(2048, |positions| positions.min(2048));
+        let length = model.longest().map_or(2048, |longest| longest.min(2048));
         set("data.sequence", Value::Whole(length), why);
     }
     if scenario.hardware.gpus > 1 && !adapters {

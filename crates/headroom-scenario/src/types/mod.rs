@@ -35,7 +35,7 @@ impl Scenario {
     pub fn of_model(model: &ModelEntry) -> Self {
         let mut scenario = Self::default();
         scenario.model.id = model.id.into();
-        if let Some(places) = model.size("ctx").filter(|places| *places > 0) {
+        if let Some(places) = model.longest() {
             scenario.data.sequence = scenario.data.sequence.min(places);
         }
         scenario

@@ -96,9 +96,11 @@ impl Decoder {
         };
         let width = out.numel() / (b * s).max(1);
         out = out.reshape(&[b, s, width]).contiguous();
-        if self.family.attention.projection == Projection::Gated
-            && let Some(gate) = &fused
-        {
+        let gated = matches!(
+            self.family.attention.projection,
+            Projection::Gated | Projection::GatedBeside
+        );
+        if gated && let Some(gate) = &fused {
             let open = gate.sigmoid();
             out = out.mul(&open);
         }
@@ -159,6 +161,10 @@ impl Decoder {
                 let (gate, qkv) = self.gated_projections(cx, x);
                 (Some(gate), qkv, None)
             }
+            Projection::GatedBeside => {
+                let (gate, qkv) = self.gate_beside(cx, x);
+                (Some(gate), qkv, None)
+            }
             Projection::Fused => {
                 let fused = project();
                 let [q, keys, v] = [h, k, k].map(|n| fused.narrow(-1, n * d));
@@ -206,6 +212,23 @@ impl Decoder {
             .transpose(1, 2);
         let values = heads("v_proj").transpose(1, 2);
         (gate, [normed, keys, values])
+    }
+
+    /// Of `AfmoeAttention`: the gate `[B, S, H * D]`; queries, keys and values.
+    fn gate_beside(&self, cx: &Cx, x: &Tensor) -> (Tensor, [Tensor; 3]) {
+        let (b, s, d) = (x.size(0), x.size(1), self.head_dim);
+        let names = self.family.names;
+        let project = |name, n: u64| {
+            let bias = self.family.attention.qkv_bias;
+            cx.linear(name, x, n * d, bias).view(&[b, s, n, d])
+        };
+        let mut queries = project("q_proj", self.heads);
+        let mut keys = project("k_proj", self.key_value_heads);
+        let values = project("v_proj", self.key_value_heads).transpose(1, 2);
+        let gate = cx.linear("gate_proj", x, self.heads * d, false);
+        queries = self.norm(cx, names.q_norm, &queries).transpose(1, 2);
+        keys = self.norm(cx, names.k_norm, &keys).transpose(1, 2);
+        (gate, [queries, keys, values])
     }
 
     fn separate_projections(&self, cx: &Cx, x: &Tensor) -> ([Tensor; 3], [ConstructionPoint; 2]) {
@@ -306,7 +329,7 @@ fn norm_per_head(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
 }
 
 /// `ALL_ATTENTION_FUNCTIONS` for queries, keys and values `[B, H, S, D]`: the result `[B, S, H, D]`.
-pub(super) fn attention_function(
+pub(in crate::nets) fn attention_function(
     cx: &Cx,
     all: [&Tensor; 3],
     mask: &AttentionMask,

@@ -71,6 +71,10 @@ pub(super) struct Mla {
     pub qk_nope_head_dim: u64,
     pub qk_rope_head_dim: u64,
     pub v_head_dim: u64,
+    /// `index_n_heads`, `index_head_dim` and `index_topk`.
+    pub index_heads: u64,
+    pub index_head_dim: u64,
+    pub index_topk: u64,
 }
 
 /// The model's arguments other than the embeddings. It computes those that are `None`.
@@ -182,6 +186,9 @@ impl Mla {
             qk_nope_head_dim: sizes.or("nope_dim", 128),
             qk_rope_head_dim: sizes.or("rope_dim", 64),
             v_head_dim: sizes.or("v_dim", 128),
+            index_heads: sizes.or("index_heads", 64),
+            index_head_dim: sizes.or("index_dim", 128),
+            index_topk: sizes.or("index_topk", 2048),
         })
     }
 }

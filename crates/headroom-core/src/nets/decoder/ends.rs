@@ -62,7 +62,9 @@ impl Decoder {
     fn embedded(&self, cx: &Cx, ids: &Tensor) -> Tensor {
         let name = self.family.names.embed_tokens;
         match self.family.embeddings.scale {
-            EmbeddingScale::None => cx.input_embedding(name, ids, self.vocab, self.embedding_dim),
+            EmbeddingScale::None | EmbeddingScale::NumberBeside => {
+                cx.input_embedding(name, ids, self.vocab, self.embedding_dim)
+            }
             EmbeddingScale::Number => cx
                 .input_embedding(name, ids, self.vocab, self.hidden)
                 .pipe(Tensor::mul_scalar),

@@ -14,20 +14,27 @@ impl Decoder {
         let mut hidden = x.view(&[x.numel() / self.hidden.max(1), self.hidden]);
         let shared_name = match experts.shared {
             SharedExpert::Gated => Some("shared_expert"),
-            SharedExpert::BeforeExperts if self.shared_intermediate > 0 => Some("shared_experts"),
+            SharedExpert::BeforeExperts(name) if self.shared_intermediate > 0 => Some(name),
             _ => None,
         };
-        let shared = shared_name.map(|name| {
+        let mut shared = shared_name.map(|name| {
             cx.module(name, |cx| {
                 self.gated_mlp(cx, &hidden, self.shared_intermediate)
             })
         });
         let router = match experts.router {
-            Router::SoftmaxOfChosen | Router::SoftmaxOfChosenFp32 | Router::SparseMixer => "router",
+            Router::SoftmaxOfChosen
+            | Router::SoftmaxOfChosenFp32
+            | Router::SparseMixer
+            | Router::SigmoidOfBlock => "router",
             _ if self.family.names.mlp == Some("feed_forward") => "router",
             _ => "gate",
         };
         let (logits, weights, chosen) = cx.module(router, |cx| self.route(cx, &hidden, experts));
+        if experts.shared == SharedExpert::BehindRouter {
+            let own = |cx: &Cx| self.gated_mlp(cx, &hidden, self.shared_intermediate);
+            shared = Some(cx.module("shared_experts", own));
+        }
         if experts.shared == SharedExpert::AfterExperts {
             // DeepSeek's router and its block take a view each, one after the other.
             hidden = x.view(hidden.shape());

@@ -59,6 +59,8 @@ pub(super) enum EmbeddingScale {
     None,
     /// A number (Granite).
     Number,
+    /// A number; the embeddings before it live as long as the layers (AFMoE).
+    NumberBeside,
     /// A tensor of one number (Gemma).
     Tensor,
 }
@@ -154,6 +156,17 @@ pub(super) struct Attention {
     pub sub_norm: Option<&'static str>,
     /// Positions have a row for each sample and are of three kinds, as in its vision-language models (Qwen3.5).
     pub position_kinds: bool,
+    /// What chooses the keys that a token sees (DeepSeek V3.2).
+    pub indexer: Option<Indexer>,
+}
+
+/// How the queries and keys of an indexer are rotated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Indexer {
+    /// Halves by each other.
+    Halves,
+    /// Neighbouring elements by each other (GLM-5).
+    Neighbours,
 }
 
 /// How queries, keys and values are projected.
@@ -167,6 +180,8 @@ pub(super) enum Projection {
     ScaledQueryFirst,
     /// Three projections; that of queries makes a gate for the result of attention too (Qwen3.5).
     Gated,
+    /// Three projections and one of a gate for the result of attention (AFMoE).
+    GatedBeside,
     /// One projection, split along its width (Phi-3).
     Fused,
     /// One projection, in which each head has its query, key and value side by side (GPT-NeoX).
@@ -231,6 +246,8 @@ pub(super) enum MlpForm {
     /// The same under other names, beside the experts where there are any (Granite 4).
     Shared,
     Plain,
+    /// Two matrices around xIELU (Apertus).
+    Xielu,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -386,6 +403,10 @@ impl Experts {
 pub(super) enum Router {
     /// A softmax whose weights take the type of the logits.
     Softmax,
+    /// The same by a linear layer within the router (Hunyuan).
+    SoftmaxInside,
+    /// A softmax in the type of the logits, restricted to the groups with the best experts (Mistral 4).
+    SoftmaxOfBestGroups,
     /// A softmax whose weights stay in fp32 (Mixtral).
     SoftmaxFp32,
     /// A softmax in fp32, restricted to the groups with the best experts (DeepSeek V2).
@@ -398,6 +419,8 @@ pub(super) enum Router {
     Sigmoid,
     /// The same in the type of the logits (LFM2-MoE).
     SigmoidInModelType,
+    /// Sigmoids in fp32 with a correction bias of the block, which no gradient reaches (AFMoE).
+    SigmoidOfBlock,
     /// Sigmoids with a correction bias, restricted to the best groups (DeepSeek V3).
     SigmoidOfGroups,
     /// All experts are given all tokens (Llama 4).
@@ -416,8 +439,10 @@ pub(super) enum SharedExpert {
     Gated,
     /// After the experts (DeepSeek).
     AfterExperts,
-    /// Before the experts, without a gate (ERNIE 4.5).
-    BeforeExperts,
+    /// Before the experts, without a gate, by its name (ERNIE 4.5, Hunyuan).
+    BeforeExperts(&'static str),
+    /// Between the router and the experts (AFMoE).
+    BehindRouter,
     /// The layer's own module after the experts (Granite 4).
     BesideExperts,
 }

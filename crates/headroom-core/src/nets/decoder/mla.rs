@@ -1,8 +1,8 @@
-//! MLA, multi-head latent attention (transformers/models/deepseek_{v2,v3}/modeling_*.py).
+//! MLA, multi-head latent attention (transformers/models/deepseek_{v2,v3,v32}/modeling_*.py).
 
 use super::super::Cx;
 use super::family::Positions;
-use super::{Decoder, LayerInputs, Mla, attention, cached, rope};
+use super::{Decoder, LayerInputs, Mla, attention, cached, indexer, rope};
 use crate::tape::Tensor;
 
 impl Decoder {
@@ -15,17 +15,18 @@ impl Decoder {
     ) -> (Tensor, Option<Tensor>) {
         let (b, s, h) = (x.size(0), x.size(1), self.heads);
         let head_dim = mla.qk_nope_head_dim + mla.qk_rope_head_dim;
+        let mut compressed_queries = None;
         let mut q_states = if mla.q_lora_rank == 0 {
             cx.linear("q_proj", x, h * head_dim, false)
         } else {
             let compressed = cx.linear("q_a_proj", x, mla.q_lora_rank, false);
-            compressed
-                .pipe(|compressed| self.norm(cx, "q_a_layernorm", compressed))
-                .pipe(|normed| cx.linear("q_b_proj", normed, h * head_dim, false))
+            let normed = compressed.pipe(|compressed| self.norm(cx, "q_a_layernorm", compressed));
+            let queries = cx.linear("q_b_proj", &normed, h * head_dim, false);
+            // A variable of DeepSeek V3.2's function.
+            compressed_queries = self.family.attention.indexer.map(|_| normed);
+            queries
         };
         q_states = q_states.view(&[b, s, h, head_dim]).transpose(1, 2);
-        let [q_pass, mut q_rot] =
-            split_in_two(&q_states, mla.qk_nope_head_dim, mla.qk_rope_head_dim);
         let compressed = cx.linear(
             "kv_a_proj_with_mqa",
             x,
@@ -37,25 +38,37 @@ impl Decoder {
         k_pass = self.norm(cx, "kv_a_layernorm", &k_pass);
         k_pass = k_pass.view(&[b, 1, s, mla.kv_lora_rank]);
         k_rot = k_rot.view(&[b, 1, s, mla.qk_rope_head_dim]);
+        let mut query = q_states.clone();
+        let mut turned = None;
         if let (Some(tables), Positions::Rotary(rope)) =
             (&inputs.rotary, self.family.embeddings.positions)
         {
+            let [q_pass, mut q_rot] =
+                split_in_two(&q_states, mla.qk_nope_head_dim, mla.qk_rope_head_dim);
             (q_rot, k_rot, _) = rope::apply(&q_rot, &k_rot, tables, rope);
+            turned = Some([q_pass, q_rot]);
         }
         (k_pass, k_rot) = cached(&inputs.cache, k_pass, k_rot);
-        let query = Tensor::cat(&q_pass, &[&q_rot], -1);
+        if let Some([q_pass, q_rot]) = &turned {
+            query = Tensor::cat(q_pass, &[q_rot], -1);
+        }
+        if self.family.attention.queries_by_position {
+            let scale = query.constant("to", &[1, 1, s, 1], query.dtype());
+            query = query.mul(&scale);
+        }
         let [key, value] = self.expand_kv(cx, &k_pass, &k_rot, mla);
-        let (mut out, weights) = attention::attention_function(
-            cx,
-            [&query, &key, &value],
-            &inputs.attention_mask,
-            1,
-            false,
-            0.0,
-        );
+        let (mask, held) = match (self.family.attention.indexer, &compressed_queries) {
+            (Some(rotation), Some(queries)) => {
+                indexer::indexed_mask(cx, x, queries, inputs, (mla, rotation))
+            }
+            _ => (inputs.attention_mask.clone(), Vec::new()),
+        };
+        let (mut out, weights) =
+            attention::attention_function(cx, [&query, &key, &value], &mask, 1, false, 0.0);
         out = out.reshape(&[b, s, h * mla.v_head_dim]).contiguous();
         out = cx.linear("o_proj", &out, self.hidden, false);
-        drop((q_states, compressed, key, value, query));
+        drop((q_states, compressed, key, value, query, turned));
+        drop((mask, held, compressed_queries));
         (out, weights)
     }
 

@@ -3,6 +3,7 @@
 use super::super::{Cx, activations::gelu_new};
 use super::Decoder;
 use super::family::{Activation, MlpForm};
+use super::xielu::xielu;
 use crate::tape::Tensor;
 use headroom_scenario::Kernels;
 
@@ -31,14 +32,17 @@ impl Decoder {
             MlpForm::Gated => self.gated_mlp(cx, x, self.intermediate),
             MlpForm::Shared => self.shared_mlp(cx, x),
             MlpForm::FusedGated => self.fused_gated_mlp(cx, x),
-            MlpForm::Plain => self.plain_mlp(cx, x, self.intermediate),
+            MlpForm::Plain | MlpForm::Xielu => self.plain_mlp(cx, x, self.intermediate),
         }
     }
 
     pub(super) fn plain_mlp(&self, cx: &Cx, x: &Tensor, width: u64) -> Tensor {
         let (names, bias) = (self.family.names, self.family.mlp.bias);
         let mut hidden = cx.linear(names.up_proj, x, width, bias);
-        hidden = self.activation(&hidden);
+        hidden = match self.family.mlp.form {
+            MlpForm::Xielu => cx.module("act_fn", |cx| xielu(cx, &hidden)),
+            _ => self.activation(&hidden),
+        };
         hidden = cx.linear(names.down_proj, &hidden, self.hidden, bias);
         if self.family.dropout.in_sublayers {
             hidden = self.dropout(cx, &hidden);

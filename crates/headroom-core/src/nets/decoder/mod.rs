@@ -16,10 +16,12 @@ mod falcon;
 mod falcon_h1;
 mod families;
 mod family;
+mod gemma3n;
 mod gemma4;
 mod gemma_vision;
 mod gptj;
 mod idefics;
+mod indexer;
 mod internvl;
 mod layer;
 mod layer_set;
@@ -49,7 +51,10 @@ mod sound;
 mod sparse_mixer;
 mod tensor_plan;
 mod tiles;
+mod xielu;
+mod zamba2;
 
+pub(super) use attention::attention_function;
 use config::{Decoder, LayerInputs, Mla, ModelInputs};
 pub(crate) use families::FAMILIES;
 use family::Scores;
@@ -265,11 +270,22 @@ impl Decoder {
             Some(layers) => layers.contains(i),
             None => is_nth(full_attention, i),
         };
+        // Where just the layers with full attention rotate nothing, a list of them tells of both.
+        let follows = self.full_layers.is_some()
+            && no_rope > 0
+            && no_rope == self.family.attention.full_attention_interval;
+        let turns = |i: u64| {
+            !if follows {
+                is_full(i)
+            } else {
+                is_nth(no_rope, i)
+            }
+        };
         let mixer = |i: u64| self.mixer_of(i).filter(|_| !is_full(i));
         let is_sparse = |i: u64| self.sparse_layers.is_none_or(|set| set.contains(i));
         let period = match self.full_layers.or(self.sparse_layers) {
             Some(_) => period(self.layers, |i| {
-                (is_full(i), is_nth(no_rope, i), mixer(i), is_sparse(i))
+                (is_full(i), turns(i), mixer(i), is_sparse(i))
             }),
             None => full_attention.max(no_rope).max(1),
         };
@@ -286,7 +302,7 @@ impl Decoder {
                 padding: inputs.padding_mask.cloned(),
                 rotary: tables
                     .get(usize::from(!full && tables.len() > 1))
-                    .filter(|_| !is_nth(no_rope, i as u64))
+                    .filter(|_| turns(i as u64))
                     .cloned(),
                 cache: cache.clone(),
                 prefix: prefix.clone(),

@@ -1,7 +1,7 @@
 //! What a decoder computes before its first layer: position ids, attention masks, rotary tables.
 
 use super::super::{Cx, inputs};
-use super::family::{Placement, Positions, Rope};
+use super::family::{EmbeddingScale, Placement, Positions, Rope};
 use super::{Decoder, rope};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
@@ -92,6 +92,11 @@ impl Decoder {
     ) -> (Tensor, Vec<Tensor>) {
         let names = self.family.names;
         match self.family.embeddings.positions {
+            Positions::Rotary(_)
+                if self.family.embeddings.scale == EmbeddingScale::NumberBeside =>
+            {
+                (embeddings.mul_scalar(), vec![embeddings])
+            }
             Positions::Rotary(_) if self.family.dropout.embeddings => {
                 let hidden = self.dropout(cx, &embeddings);
                 (hidden, vec![embeddings])

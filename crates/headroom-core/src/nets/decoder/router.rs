@@ -12,6 +12,8 @@ impl Decoder {
             Router::SoftmaxFp32 | Router::Softmax | Router::EveryExpert => {
                 self.softmax_router(cx, x, experts)
             }
+            Router::SoftmaxInside => cx.module("wg", |cx| self.softmax_router(cx, x, experts)),
+            Router::SoftmaxOfBestGroups => self.best_groups_router(cx, x),
             Router::SoftmaxOfChosen => {
                 let weight = self.router_weight(cx);
                 let bias = cx.param("bias", [self.experts]).tensor();
@@ -30,6 +32,7 @@ impl Decoder {
                 (logits, shares.to(x.dtype()), chosen)
             }
             Router::Sigmoid | Router::SigmoidInModelType => self.ungrouped_router(cx, x, experts),
+            Router::SigmoidOfBlock => self.block_sigmoid_router(cx, x),
             Router::CorrectedSoftmax => cx.tape.autocast(None, || self.corrected_softmax(cx, x)),
             Router::SoftmaxOfGroups => self.group_router(cx, x),
             Router::SigmoidOfGroups => self.sigmoid_router(cx, x, experts),
@@ -93,6 +96,24 @@ impl Decoder {
         (logits, weights, chosen)
     }
 
+    /// `AfmoeTokenChoiceRouter.forward`; the bias is a parameter of its block.
+    fn block_sigmoid_router(&self, cx: &Cx, x: &Tensor) -> (Tensor, Tensor, Tensor) {
+        let bias = cx.param_as("expert_bias", [self.experts], cx.env.weights, |_| false);
+        let logits = cx
+            .linear("gate", x, self.experts, false)
+            .pipe(|logits| logits.to(DType::F32));
+        let scores = logits.sigmoid();
+        let (best, chosen) = scores
+            .add(&bias.tensor())
+            .pipe(|choice| choice.topk(self.experts_per_token.min(self.experts)));
+        let mut weights = scores.gathered(&chosen);
+        let total = weights.sum(&[-1]).pipe(Tensor::add_scalar);
+        weights = weights.div(&total);
+        weights = weights.mul_scalar();
+        drop((scores, best, total));
+        (logits, weights, chosen)
+    }
+
     /// `Ernie4_5_MoeTopKRouter.forward`, under no autocast.
     fn corrected_softmax(&self, cx: &Cx, x: &Tensor) -> (Tensor, Tensor, Tensor) {
         let shape = [self.experts, self.hidden];
@@ -139,6 +160,31 @@ impl Decoder {
         (logits, weights, chosen)
     }
 
+    /// `Mistral4TopkRouter.forward`.
+    fn best_groups_router(&self, cx: &Cx, x: &Tensor) -> (Tensor, Tensor, Tensor) {
+        let logits = x.linear(&self.router_weight(cx), None);
+        let scores = logits.softmax(None);
+        let group_scores = self.scores_of_groups(&scores);
+        let (mask, held) = self.group_mask(&group_scores);
+        let choice = mask.pipe(|mask| scores.masked_fill(mask));
+        let chosen = choice.topk(self.experts_per_token.min(self.experts)).1;
+        let mut weights = scores.gathered(&chosen);
+        let total = weights.sum(&[-1]).pipe(Tensor::add_scalar);
+        weights = weights.div_(&total);
+        weights = weights.mul_scalar();
+        drop((scores, group_scores, held, choice, total));
+        (logits, weights, chosen)
+    }
+
+    /// What the two best experts of each group score together.
+    fn scores_of_groups(&self, scores: &Tensor) -> Tensor {
+        let each = self.experts / self.expert_groups;
+        scores
+            .view(&[scores.size(0), self.expert_groups, each])
+            .pipe(|by_group| by_group.topk(2.min(each)).0)
+            .pipe(|best| best.sum(&[-1]).pipe(|sum| sum.squeeze(-1)))
+    }
+
     /// `DeepseekV3TopkRouter.forward`.
     fn sigmoid_router(&self, cx: &Cx, x: &Tensor, experts: Experts) -> (Tensor, Tensor, Tensor) {
         let logits = self.fp32_logits(cx, x);
@@ -150,14 +196,7 @@ impl Decoder {
         };
         let correction = cx.buffer("e_score_correction_bias", [self.experts], dtype);
         let mut choice = scores.add(&correction);
-        let group_scores = choice
-            .view(&[
-                x.size(0),
-                self.expert_groups,
-                self.experts / self.expert_groups,
-            ])
-            .pipe(|by_group| by_group.topk(2.min(self.experts / self.expert_groups)).0)
-            .pipe(|best| best.sum(&[-1]).pipe(|sum| sum.squeeze(-1)));
+        let group_scores = self.scores_of_groups(&choice);
         let (mask, held) = self.group_mask(&group_scores);
         choice = mask.pipe(|mask| choice.masked_fill(mask));
         let chosen = choice.topk(self.experts_per_token.min(self.experts)).1;

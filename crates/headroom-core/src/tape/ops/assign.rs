@@ -21,6 +21,26 @@ impl Tensor {
         })
     }
 
+    /// `self[1:] += value` for a part of so many rows: the same memory, a new history. Backward copies the full gradient and takes
+    /// the part's of it (`CopySlices` around the sum).
+    pub fn add_to_part(&self, value: &Tensor, rows: u64) -> Tensor {
+        let (base, added) = (self.meta(), value.meta());
+        let part = self.shape().with(0, rows);
+        let bytes = 3.0 * value.bytes() as f64;
+        self.tape().kernel("add_", self.dtype(), 0.0, bytes);
+        self.detached_edge().from_op(&[self, value], |needs| {
+            let needs = [needs.input(0), needs.input(1)];
+            consuming(move |g| {
+                let whole = g.copied("new_empty_strided", Layout::contiguous(*base.shape()));
+                drop(g);
+                let taken = whole.constant("clone", &part, base.dtype);
+                let for_value = needs[1].then(|| taken.clone().conform(added));
+                drop(taken);
+                grads([needs[0].then_some(whole), for_value])
+            })
+        })
+    }
+
     /// `self[mask] = rows` of `[B, S, H]` with a Boolean mask `[B, S]` that is true for as many places as there are rows: the same
     /// memory, a new history. The mask is saved; the gradient is copied with zeros in those places, and taken from them.
     pub fn put_where(&self, mask: &Tensor, rows: &Tensor) -> Tensor {

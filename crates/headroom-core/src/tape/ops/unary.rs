@@ -46,6 +46,15 @@ impl Tensor {
             .from_result("exp", |g, result| g.zip(result, "mul"))
     }
 
+    /// `self.expm1()`: saves its result; autocast runs it in fp32.
+    pub fn expm1(&self) -> Tensor {
+        // grad * (result + 1)
+        self.autocast_to_fp32().from_result("expm1", |g, result| {
+            let power = result.map("add");
+            g.zip(&power, "mul")
+        })
+    }
+
     /// `self.log()`: saves its input; autocast runs it in fp32.
     pub fn log(&self) -> Tensor {
         self.autocast_to_fp32()

@@ -10,10 +10,23 @@ use super::stages;
 const EACH: u64 = 20;
 
 /// What attention over all tokens is called in lists of layers.
-const FULL: [&str; 4] = ["full_attention", "attention", "full", "hybrid"];
+const FULL: [&str; 5] = [
+    "full_attention",
+    "attention",
+    "full",
+    "hybrid",
+    "indexed_attention",
+];
 
 /// Families whose layers with attention are told one by one: no interval says it for all of their models.
-const ONE_BY_ONE: [&str; 4] = ["bamba", "granitemoehybrid", "lfm2", "lfm2_moe"];
+const ONE_BY_ONE: [&str; 6] = [
+    "bamba",
+    "granitemoehybrid",
+    "kimi_linear",
+    "lfm2",
+    "lfm2_moe",
+    "zamba2",
+];
 
 /// Sets of layers by the catalogue's names: the model type, the key, and what its class has where the key is absent.
 const SETS: &[(&str, &str, &str, &[u64])] = &[

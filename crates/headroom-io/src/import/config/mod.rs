@@ -1,6 +1,7 @@
 //! A Hugging Face `config.json`: which architecture, and in which sizes.
 
 pub mod diffusers;
+mod families;
 mod heads;
 mod keys;
 mod layers;
@@ -114,7 +115,8 @@ pub fn read(document: &Document) -> Imported {
         for (name, size) in differences(entry, &wanted) {
             imported.size(&name, size, TOOL, &name);
         }
-        let places = wanted.get("ctx").copied().or_else(|| entry.size("ctx"));
+        let positions = wanted.get("ctx").copied().or_else(|| entry.size("ctx"));
+        let places = positions.map(|positions| entry.tokens_of(positions));
         let sequence = imported.scenario.data.sequence;
         if let Some(places) = places.filter(|places| (1..sequence).contains(places)) {
             let key = "max_position_embeddings";
@@ -390,6 +392,7 @@ impl Reading<'_> {
         stages::add(document, kind, &mut sizes);
         layers::derive(document, kind.arch, &mut sizes);
         own::add(document, kind, &mut sizes);
+        families::add(document, kind, &mut sizes);
         if let Some(labels) = labels(document) {
             sizes.insert("classes".into(), labels);
         }
@@ -426,6 +429,20 @@ impl Reading<'_> {
             // A number for each stage.
             Document::List(_) if matches!(name, "num_heads" | "num_attention_heads") => None,
             Document::List(_) if name == "image_size" && own::has_sides(document) => None,
+            // A number for each layer, which all have.
+            Document::List(each)
+                if matches!(
+                    name,
+                    "intermediate_size" | "num_experts" | "moe_intermediate_size"
+                ) =>
+            {
+                let (first, rest) = each.split_first()?;
+                if rest.iter().any(|other| other != first) {
+                    self.refuse(name, "several numbers", "one number for all layers");
+                }
+                let one = Document::new().with(name, first.clone());
+                self.size(&one, name)
+            }
             // A height and a width.
             Document::List(sides) if matches!(name, "image_size" | "patch_size") => {
                 let (first, rest) = sides.split_first()?;
@@ -490,6 +507,7 @@ fn known(key: &str, kind: &ModelType) -> bool {
         || SIZES.iter().any(|(_, names)| names.contains(&key))
         || ALIKE.iter().any(|(known, _)| *known == key)
         || own::knows(kind, key)
+        || families::knows(kind, key)
         || stages::knows(kind, key)
         || kind
             .fixed

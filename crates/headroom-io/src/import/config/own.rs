@@ -10,6 +10,8 @@ use super::values::{number, text};
 
 /// The architecture (of a part, the model type), the key and the catalogue's name: numbers as they are, a boolean as 1 or 0.
 const KEYS: &[(&str, &str, &str)] = &[
+    ("afmoe", "mup_enabled", "mup"),
+    ("afmoe", "num_shared_experts", "shared_experts"),
     ("ast", "frequency_stride", "f_stride"),
     ("ast", "max_length", "frames"),
     ("ast", "time_stride", "t_stride"),
@@ -42,6 +44,9 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("deformable_detr", "decoder_n_points", "decoder_points"),
     ("deformable_detr", "encoder_n_points", "points"),
     ("deformable_detr", "num_queries", "queries"),
+    ("deepseek_v32", "index_head_dim", "index_dim"),
+    ("deepseek_v32", "index_n_heads", "index_heads"),
+    ("deepseek_v32", "index_topk", "index_topk"),
     ("depth_anything", "fusion_hidden_size", "fusion"),
     ("depth_anything", "head_hidden_size", "head_hidden"),
     ("detr", "num_queries", "queries"),
@@ -54,6 +59,11 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("dinov3", "query_bias", "q_bias"),
     ("dinov3", "use_gated_mlp", "gated"),
     ("dinov3", "value_bias", "v_bias"),
+    ("gemma3n_text", "altup_num_inputs", "streams"),
+    ("gemma3n_text", "laurel_rank", "laurel"),
+    ("glm_moe_dsa", "index_head_dim", "index_dim"),
+    ("glm_moe_dsa", "index_n_heads", "index_heads"),
+    ("glm_moe_dsa", "index_topk", "index_topk"),
     ("grounding_dino", "decoder_attention_heads", "decoder_heads"),
     ("dpt", "fusion_hidden_size", "fusion"),
     ("grounding_dino", "decoder_ffn_dim", "decoder_ffn"),
@@ -62,8 +72,13 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("grounding_dino", "num_queries", "queries"),
     ("grounding_dino", "encoder_n_points", "points"),
     ("hgnet_v2", "use_learnable_affine_block", "affine"),
+    ("hunyuan_v1_moe", "moe_topk", "topk"),
     ("jamba", "mamba_dt_rank", "dt_rank"),
     ("jamba", "mamba_expand", "expand"),
+    ("kimi_linear", "linear_head_dim", "delta_dim"),
+    ("kimi_linear", "linear_num_heads", "delta_heads"),
+    ("kimi_linear", "num_experts_per_token", "topk"),
+    ("kimi_linear", "num_shared_experts", "shared_experts"),
     ("layoutlmv3", "coordinate_size", "coordinate"),
     ("layoutlmv3", "input_size", "img"),
     ("layoutlmv3", "shape_size", "shape"),
@@ -154,6 +169,16 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("yolos", "use_mid_position_embeddings", "middle"),
     ("xlnet", "d_head", "head_dim"),
     ("xlnet", "d_inner", "ffn"),
+    ("zamba2", "adapter_rank", "adapter_rank"),
+    ("zamba2", "mamba_ngroups", "m_groups"),
+    ("zamba2", "n_mamba_heads", "m_heads"),
+    ("zamba2", "num_mem_blocks", "mem_blocks"),
+    ("zamba2", "use_mem_rope", "mem_rope"),
+    (
+        "zamba2",
+        "use_shared_attention_adapter",
+        "attention_adapters",
+    ),
 ];
 
 /// Channels of RT-DETR's maps as they go into its encoder and its decoder.
@@ -163,6 +188,7 @@ const DECODER_CHANNELS: &str = "decoder_in_channels";
 /// Sizes that a family computes from other values (`add`).
 #[cfg(test)]
 const COMPUTED: &[&str] = &[
+    "sparse_gates",
     "bottleneck",
     "down",
     "expansion_percent",

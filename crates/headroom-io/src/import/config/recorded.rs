@@ -19,7 +19,7 @@ pub(super) fn read(document: &Document, model_type: &str) -> Option<Imported> {
     let mut imported = Imported::default();
     imported.set("model.id", entry.id, super::TOOL, "model_type");
     let sequence = imported.scenario.data.sequence;
-    if let Some(places) = entry.size("ctx").filter(|ctx| (1..sequence).contains(ctx)) {
+    if let Some(places) = entry.longest().filter(|places| *places < sequence) {
         imported.set(
             "data.sequence",
             &places.to_string(),

@@ -1,9 +1,10 @@
-//! DeepSeek V2 and V3 (transformers/models/{deepseek_v2,deepseek_v3}/modeling_*.py).
+//! DeepSeek V2, V3 and V3.2 (transformers/models/{deepseek_v2,deepseek_v3,deepseek_v32}/modeling_*.py).
 
 use super::llama::{INSIDE_VISION_MODEL, LLAMA};
 use crate::nets::decoder::family::{
-    Embeddings, Experts, Family, Mlp, Positions, Rope, Router, SharedExpert,
+    Attention, Embeddings, Experts, Family, Indexer, Mlp, Positions, Rope, Router, SharedExpert,
 };
+use crate::nets::inputs::MaskRules;
 
 pub(crate) const DEEPSEEK_V2: Family = Family {
     embeddings: Embeddings {
@@ -43,4 +44,17 @@ pub(crate) const DEEPSEEK_OCR: Family = Family {
     names: &INSIDE_VISION_MODEL,
     mlp: DEEPSEEK_V2.mlp,
     ..LLAMA
+};
+
+/// With an indexer that chooses the keys that a token sees.
+pub(crate) const DEEPSEEK_V32: Family = Family {
+    attention: Attention {
+        indexer: Some(Indexer::Halves),
+        mask: MaskRules {
+            probed: true,
+            always: true,
+        },
+        ..LLAMA.attention
+    },
+    ..DEEPSEEK_V3
 };

@@ -17,7 +17,7 @@ pub(crate) const ERNIE4_5_MOE: Family = Family {
     mlp: Mlp {
         experts: Some(Experts {
             router: Router::CorrectedSoftmax,
-            shared: SharedExpert::BeforeExperts,
+            shared: SharedExpert::BeforeExperts("shared_experts"),
             ..Experts::PLAIN
         }),
         ..LLAMA.mlp

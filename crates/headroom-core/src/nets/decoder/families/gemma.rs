@@ -1,5 +1,5 @@
 //! Gemma to Gemma 4, and the language models of Gemma 3 with images, PaliGemma and PaliGemma 2
-//! (transformers/models/{gemma,gemma2,gemma3,gemma4,paligemma}/modeling_*.py).
+//! (transformers/models/{gemma,gemma2,gemma3,gemma3n,gemma4,paligemma}/modeling_*.py).
 
 use super::llama::{INSIDE_VISION_MODEL, LLAMA};
 use crate::nets::Sizes;
@@ -77,6 +77,18 @@ pub(crate) const GEMMA3: Family = Family {
     },
     ..GEMMA3_TEXT
 };
+
+/// `gemma3n/mod.rs` has the rest.
+pub(crate) fn gemma3n(sizes: &Sizes) -> Family {
+    let later = gemma4(sizes);
+    Family {
+        attention: Attention {
+            full_attention_interval: 5,
+            ..later.attention
+        },
+        ..later
+    }
+}
 
 /// What is common to its layers with windows and with full attention; `gemma4.rs` has the rest.
 pub(crate) fn gemma4(sizes: &Sizes) -> Family {

@@ -1,12 +1,12 @@
-//! GLM-4, its newer dense models, GLM-4.5 to 4.7, GLM-4.7-Flash, and the language models of GLM-4.1V to 4.6V
-//! (transformers/models/{glm,glm4,glm4_moe,glm4_moe_lite,glm4v,glm4v_moe}/modeling_*.py).
+//! GLM-4, its newer dense models, GLM-4.5 to 4.7, GLM-4.7-Flash, GLM-5, and the language models of GLM-4.1V to 4.6V
+//! (transformers/models/{glm,glm4,glm4_moe,glm4_moe_lite,glm4v,glm4v_moe,glm_moe_dsa}/modeling_*.py).
 
-use super::deepseek::DEEPSEEK_V3;
+use super::deepseek::{DEEPSEEK_V3, DEEPSEEK_V32};
 use super::llama::{INSIDE_VISION_MODEL, LLAMA, NAMES};
 use crate::nets::Sizes;
 use crate::nets::decoder::family::{
-    Attention, Embeddings, Experts, Family, Mlp, MlpForm, Names, Norms, Placement, Positions,
-    Projection, QkNorm, Rope, Router, SharedExpert,
+    Attention, Embeddings, Experts, Family, Indexer, Mlp, MlpForm, Names, Norms, Placement,
+    Positions, Projection, QkNorm, Rope, Router, SharedExpert,
 };
 
 pub(crate) const GLM: Family = Family {
@@ -131,3 +131,12 @@ pub(crate) fn glm4v_moe(sizes: &Sizes) -> Family {
         ..glm4_moe(sizes)
     }
 }
+
+/// DeepSeek V3.2 whose indexer rotates neighbouring elements (GLM-5).
+pub(crate) const GLM_MOE_DSA: Family = Family {
+    attention: Attention {
+        indexer: Some(Indexer::Neighbours),
+        ..DEEPSEEK_V32.attention
+    },
+    ..DEEPSEEK_V32
+};

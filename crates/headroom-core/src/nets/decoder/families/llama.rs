@@ -35,6 +35,7 @@ pub(crate) const LLAMA: Family = Family {
         queries_by_position: false,
         sub_norm: None,
         position_kinds: false,
+        indexer: None,
     },
     mlp: Mlp {
         form: MlpForm::Gated,

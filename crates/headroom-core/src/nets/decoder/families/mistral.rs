@@ -1,8 +1,10 @@
-//! Mistral, the language model of Mistral 3, and Ministral 3
-//! (transformers/models/{mistral,mistral3,ministral3}/modeling_*.py).
+//! Mistral, the language model of Mistral 3, Ministral 3 and Mistral 4
+//! (transformers/models/{mistral,mistral3,ministral3,mistral4}/modeling_*.py).
 
 use super::llama::{INSIDE_VISION_MODEL, LLAMA};
-use crate::nets::decoder::family::{Attention, Family};
+use crate::nets::decoder::family::{
+    Attention, Embeddings, Experts, Family, Mlp, Positions, Rope, Router, SharedExpert,
+};
 
 pub(crate) const MISTRAL: Family = Family {
     attention: Attention {
@@ -27,6 +29,25 @@ pub(crate) const MINISTRAL3: Family = Family {
     attention: Attention {
         queries_by_position: true,
         ..LLAMA.attention
+    },
+    ..LLAMA
+};
+
+/// Latent attention and a mixture of experts.
+pub(crate) const MISTRAL4: Family = Family {
+    embeddings: Embeddings {
+        positions: Positions::Rotary(Rope::Deinterleaved),
+        ..LLAMA.embeddings
+    },
+    attention: MINISTRAL3.attention,
+    mlp: Mlp {
+        experts: Some(Experts {
+            norm_topk_prob: true,
+            router: Router::SoftmaxOfBestGroups,
+            shared: SharedExpert::AfterExperts,
+            ..Experts::PLAIN
+        }),
+        ..LLAMA.mlp
     },
     ..LLAMA
 };

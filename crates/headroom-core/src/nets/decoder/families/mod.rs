@@ -1,11 +1,14 @@
 //! The families of decoders, one file each: a family is its differences from Llama.
 
+mod afmoe;
+mod apertus;
 mod arcee;
 mod bamba;
 mod bitnet;
 mod bloom;
 mod cohere;
 mod deepseek;
+mod dots;
 mod ernie;
 mod exaone;
 mod falcon;
@@ -20,6 +23,7 @@ mod granite;
 mod helium;
 mod hunyuan;
 mod jamba;
+mod kimi;
 mod lfm2;
 pub(super) mod llama;
 mod llama4;
@@ -43,8 +47,8 @@ use super::family::Family;
 use super::gemma_vision::{self, Projector};
 use super::qwen_vision::Kind;
 use super::{
-    Decoder, aya, blip2, csm, deepseek_ocr, gemma4, idefics, internvl, lfm2_vl, llava, llava_tiles,
-    mamba_model, mllama, moonshine, omni, pixtral, qwen_vl, sound,
+    Decoder, aya, blip2, csm, deepseek_ocr, gemma3n, gemma4, idefics, internvl, lfm2_vl, llava,
+    llava_tiles, mamba_model, mllama, moonshine, omni, pixtral, qwen_vl, sound, zamba2,
 };
 use crate::nets::net::Build;
 use crate::nets::{ModelError, Net, Sizes};
@@ -101,6 +105,8 @@ pub(crate) const FAMILIES: &[(&str, Build)] = &[
     ("mpt", |sizes| build(sizes, mpt::MPT)),
     ("cohere", |sizes| build(sizes, cohere::cohere(sizes))),
     ("cohere2", |sizes| build(sizes, cohere::cohere2(sizes))),
+    ("afmoe", |sizes| build(sizes, afmoe::afmoe(sizes))),
+    ("apertus", |sizes| build(sizes, apertus::APERTUS)),
     ("arcee", |sizes| build(sizes, arcee::ARCEE)),
     ("hunyuan_v1_dense", |sizes| {
         build(sizes, hunyuan::HUNYUAN_DENSE)
@@ -124,7 +130,15 @@ pub(crate) const FAMILIES: &[(&str, Build)] = &[
     ("gpt_oss", |sizes| build(sizes, gpt_oss::GPT_OSS)),
     ("deepseek_v2", |sizes| build(sizes, deepseek::DEEPSEEK_V2)),
     ("deepseek_v3", |sizes| build(sizes, deepseek::DEEPSEEK_V3)),
+    ("deepseek_v32", |sizes| build(sizes, deepseek::DEEPSEEK_V32)),
+    ("dots1", |sizes| build(sizes, dots::DOTS1)),
+    ("glm_moe_dsa", |sizes| build(sizes, glm::GLM_MOE_DSA)),
+    ("hunyuan_v1_moe", |sizes| build(sizes, hunyuan::HUNYUAN_MOE)),
+    ("kimi_linear", |sizes| build(sizes, kimi::KIMI_LINEAR)),
+    ("mistral4", |sizes| build(sizes, mistral::MISTRAL4)),
+    ("zamba2", zamba2::build),
     ("glm4_moe_lite", |sizes| build(sizes, glm::GLM4_MOE_LITE)),
+    ("gemma3n_text", gemma3n::build),
     ("gemma4", gemma4::with_pictures),
     ("gemma4_text", gemma4::build),
     ("gemma3", |sizes| {

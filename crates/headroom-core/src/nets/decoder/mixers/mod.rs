@@ -2,10 +2,12 @@
 //! packages (causal-conv1d, mamba-ssm, flash-linear-attention).
 
 mod delta;
+mod kda;
 mod mamba2;
 mod short_conv;
 
 pub(super) use delta::GatedDelta;
+pub(super) use kda::KimiDelta;
 pub(super) use mamba2::Mamba2;
 
 use super::super::Cx;
@@ -20,6 +22,7 @@ use crate::tape::ops::Conv;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MixerSizes {
     pub delta: GatedDelta,
+    pub kimi: KimiDelta,
     pub mamba: Mamba2,
     /// Mamba as Jamba has it.
     pub first_mamba: Mamba,
@@ -32,6 +35,7 @@ impl MixerSizes {
     pub(super) fn of(sizes: &Sizes) -> Self {
         Self {
             delta: GatedDelta::of(sizes),
+            kimi: KimiDelta::of(sizes),
             mamba: Mamba2::of(sizes),
             first_mamba: Mamba::of_jamba(sizes),
             short_kernel: sizes.or("conv", 3).max(1),
@@ -45,6 +49,8 @@ impl MixerSizes {
 pub(super) enum Mixer {
     /// The gated delta rule (Qwen3.5, Qwen3-Next).
     GatedDelta,
+    /// The delta rule with a decay for each channel (Kimi Linear).
+    KimiDelta,
     /// Mamba (Jamba).
     Mamba,
     /// Mamba 2 (Granite 4).
@@ -64,12 +70,14 @@ impl Decoder {
         let name = match mixer {
             _ if self.family.norms.placement == Placement::Single => self.family.names.attention,
             Mixer::GatedDelta => "linear_attn",
+            Mixer::KimiDelta => self.family.names.attention,
             Mixer::Mamba | Mixer::Mamba2 => "mamba",
             Mixer::ShortConv => "conv",
             Mixer::Mlp | Mixer::Experts => "mlp",
         };
         cx.module(name, |cx| match mixer {
             Mixer::GatedDelta => self.gated_delta(cx, x, padding),
+            Mixer::KimiDelta => self.kimi_delta(cx, x, padding),
             Mixer::Mamba => self.mixers.first_mamba.mixer(cx, x),
             Mixer::Mamba2 => self.mamba2(cx, x, padding),
             Mixer::ShortConv => self.short_conv(cx, x, padding),

@@ -366,7 +366,7 @@ fn limit(facts: &mut Facts) {
         return;
     };
     let entry = names::named(model).catalogue.and_then(catalog::model);
-    let positions = entry.and_then(|entry| entry.size("ctx"));
+    let positions = entry.and_then(catalog::ModelEntry::longest);
     // T5 has no positions; its tokenizer cuts at 512.
     let positions = positions.or_else(|| model.contains("t5").then_some(512));
     if let Some(positions) = positions.filter(|positions| (1..=1024).contains(positions)) {
