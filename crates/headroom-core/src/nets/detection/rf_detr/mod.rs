@@ -11,6 +11,7 @@ use decoder::Decoder;
 use proposals::Proposals;
 
 use super::{Pictures, perceptron};
+use crate::nets::error::at_most;
 use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::tape::{DType, Tensor};
 use headroom_scenario::Data;
@@ -36,6 +37,7 @@ pub(super) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
             return Err(ModelError::NoMultiple { name, value, of });
         }
     }
+    at_most("query_groups", sizes.or("query_groups", 13), 1000)?;
     Ok(Box::new(RfDetr {
         backbone,
         decoder: Decoder::new(sizes)?,

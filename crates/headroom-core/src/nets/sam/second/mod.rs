@@ -6,6 +6,7 @@ mod neck;
 
 use self::hiera::Hiera;
 use super::decoder::{Decoded, Decoder};
+use crate::nets::error::at_most;
 use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::tape::ops::Conv;
 use crate::tape::{DType, Tensor};
@@ -21,6 +22,9 @@ struct Sam2 {
 }
 
 pub(super) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+    for name in ["masks", "points", "d_layers", "iou_layers"] {
+        at_most(name, sizes.or(name, 0), 1000)?;
+    }
     Ok(Box::new(Sam2 {
         encoder: Hiera::new(sizes)?,
         decoder: Decoder::new(sizes, true)?,
