@@ -144,7 +144,7 @@ fn another_network_is_never_taken_for_it() {
         "./checkpoints/$MODEL_VERSION",
         "Llama-3.2-1B-Vision",
         "microsoft/Phi-3-vision-128k-instruct",
-        "Qwen/Qwen2-Audio-7B-Instruct",
+        "facebook/seamless-m4t-v2-large-unknown",
         "databricks/dbrx-instruct",
         "./gpt-oss-120b-w4a16-experts-4bit-2:4",
         "lodestones/Chroma1-Radiance",
@@ -158,7 +158,6 @@ fn another_network_is_never_taken_for_it() {
         "CohereForAI/c4ai-command-r-08-2024",
         "allenai/OLMo-1B-0724-hf",
         "ibm-granite/granite-3.3-8b-instruct",
-        "google/gemma-3n-E2B-it",
         "stabilityai/stable-diffusion-xl-refiner-1.0",
         "segmind/SSD-1B",
         "microsoft/Phi-4-mini-flash-reasoning",
@@ -290,7 +289,7 @@ fn suggestions_are_near_or_none() {
     check("falcon-11b", &[]);
     check(
         "Qwen/Qwen2.5-Math-PRM-7B",
-        &["qwen2.5-7b", "qwen2.5-vl-7b", "qwen2-7b"],
+        &["qwen2.5-7b", "qwen2.5-omni-7b", "qwen2.5-vl-7b"],
     );
     check("lama-3.1-8b", &["llama-3.1-8b"]);
 }
