@@ -27,6 +27,11 @@ impl Decoder {
             queries
         };
         q_states = q_states.view(&[b, s, h, head_dim]).transpose(1, 2);
+        // Kimi Linear's layers turn nothing.
+        let mut turned = inputs
+            .rotary
+            .as_ref()
+            .map(|_| split_in_two(&q_states, mla.qk_nope_head_dim, mla.qk_rope_head_dim));
         let compressed = cx.linear(
             "kv_a_proj_with_mqa",
             x,
@@ -39,14 +44,12 @@ impl Decoder {
         k_pass = k_pass.view(&[b, 1, s, mla.kv_lora_rank]);
         k_rot = k_rot.view(&[b, 1, s, mla.qk_rope_head_dim]);
         let mut query = q_states.clone();
-        let mut turned = None;
-        if let (Some(tables), Positions::Rotary(rope)) =
-            (&inputs.rotary, self.family.embeddings.positions)
-        {
-            let [q_pass, mut q_rot] =
-                split_in_two(&q_states, mla.qk_nope_head_dim, mla.qk_rope_head_dim);
-            (q_rot, k_rot, _) = rope::apply(&q_rot, &k_rot, tables, rope);
-            turned = Some([q_pass, q_rot]);
+        if let (Some(tables), Some([_, q_rot]), Positions::Rotary(rope)) = (
+            &inputs.rotary,
+            &mut turned,
+            self.family.embeddings.positions,
+        ) {
+            (*q_rot, k_rot, _) = rope::apply(q_rot, &k_rot, tables, rope);
         }
         (k_pass, k_rot) = cached(&inputs.cache, k_pass, k_rot);
         if let Some([q_pass, q_rot]) = &turned {
@@ -67,7 +70,7 @@ impl Decoder {
             attention::attention_function(cx, [&query, &key, &value], &mask, 1, false, 0.0);
         out = out.reshape(&[b, s, h * mla.v_head_dim]).contiguous();
         out = cx.linear("o_proj", &out, self.hidden, false);
-        drop((q_states, compressed, key, value, query, turned));
+        drop((q_states, compressed, key, value, query));
         drop((mask, held, compressed_queries));
         (out, weights)
     }
