@@ -122,7 +122,7 @@ fn segments(scenario: &Scenario) -> Option<Problem> {
     let single = every > 1 && training.checkpoint_span <= 1;
     single.then(|| {
         let expected = "1, or training.checkpoint_span above 1, for this target";
-        Problem::new("training.checkpoint_every", &every.to_string(), expected)
+        Problem::new("training.checkpoint_every", every.to_string(), expected)
     })
 }
 

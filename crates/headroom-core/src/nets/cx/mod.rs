@@ -22,6 +22,10 @@ pub(crate) use stages::{Stage, Stages};
 
 /// A module's view of the run.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each says of the module that is open what it is in, by itself"
+)]
 pub struct Cx {
     /// Where operations are recorded.
     pub tape: Tape,

@@ -71,10 +71,10 @@ impl Csp {
                 cx.conv2d(index_name(i), map, out, 1, Conv::stride(1), true)
             });
             let y = y.view(&[y.size(0), ANCHORS, width, y.size(2), y.size(3)]);
-            if self.kind != Kind::MmFive {
-                y.permute(&[0, 1, 3, 4, 2]).contiguous()
-            } else {
+            if self.kind == Kind::MmFive {
                 y
+            } else {
+                y.permute(&[0, 1, 3, 4, 2]).contiguous()
             }
         });
         (each.collect(), prototypes)

@@ -27,10 +27,6 @@ impl Csp {
         self.pyramid(layers, &stages)
     }
 
-    fn unit(&self, layers: &mut Layers, x: &Tensor, unit: Unit) -> Tensor {
-        layers.next(|cx| unit.run_here(cx, x))
-    }
-
     fn block(&self, layers: &mut Layers, x: &Tensor, (full, repeats): Stage, adds: bool) -> Tensor {
         let (out, count) = (self.scale.channels(full), self.scale.repeats(repeats));
         layers.next(|cx| joined_by_third(cx, x, out, count, adds))
@@ -47,9 +43,9 @@ impl Csp {
                 image.size(3) / 2,
             ];
             let patches = image.constant("cat", &shape, image.dtype());
-            return self.unit(layers, &patches, Unit::new(width, 3));
+            return next(layers, &patches, Unit::new(width, 3));
         }
-        self.unit(layers, image, Unit::new(width, 6).halving().padded(2))
+        next(layers, image, Unit::new(width, 6).halving().padded(2))
     }
 
     /// The maps of all stages but the first.
@@ -59,7 +55,7 @@ impl Csp {
         let last = self.stages().len() - 1;
         for (i, stage) in self.stages().iter().enumerate() {
             let width = self.scale.channels(stage.0);
-            x = self.unit(layers, &x, Unit::new(width, 3).halving());
+            x = next(layers, &x, Unit::new(width, 3).halving());
             if self.kind == Kind::X && i == last {
                 x = layers.next(|cx| pooled_side_by_side(cx, &x, width));
             }
@@ -84,7 +80,7 @@ impl Csp {
         // What is joined on the way up, from the coarsest.
         let mut kept = Vec::new();
         for (finer, full) in maps.iter().zip(&full).rev().skip(1) {
-            let narrowed = self.unit(layers, &x, Unit::new(self.scale.channels(*full), 1));
+            let narrowed = next(layers, &x, Unit::new(self.scale.channels(*full), 1));
             x = layers.doubled_with(&narrowed, finer);
             kept.push(narrowed);
             x = self.block(layers, &x, (*full, REPEATS), false);
@@ -94,11 +90,16 @@ impl Csp {
         for (own, coarser) in widths {
             let Some(other) = kept.pop() else { break };
             let halved = Unit::new(self.scale.channels(*own), 3).halving();
-            x = self.unit(layers, &x, halved);
+            x = next(layers, &x, halved);
             x = layers.with(&x, &other);
             x = self.block(layers, &x, (*coarser, REPEATS), false);
             outputs.push(x.clone());
         }
         outputs
     }
+}
+
+/// A convolution as the next layer.
+fn next(layers: &mut Layers, x: &Tensor, unit: Unit) -> Tensor {
+    layers.next(|cx| unit.run_here(cx, x))
 }
