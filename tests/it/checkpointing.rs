@@ -9,7 +9,7 @@ use headroom_scenario::{Scenario, presets, settings};
 use headroom_testing::slow;
 
 /// Architectures without a block that could be checkpointed; Ultralytics' trainer checkpoints nothing.
-const NO_BLOCKS: [&str; 12] = [
+const NO_BLOCKS: [&str; 15] = [
     "gat",
     "gcn",
     "lstm",
@@ -19,6 +19,9 @@ const NO_BLOCKS: [&str; 12] = [
     "yolo11_cls",
     "yolo11_seg",
     "yolo26",
+    "yolov5",
+    "yolov5_seg",
+    "yolov5u",
     "yolov8",
     "yolov8_cls",
     "yolov8_seg",

@@ -657,7 +657,7 @@ fn forms_that_people_use() {
         llama 3.1 tulu 3 8b sft
             catalogue llama-3.1-tulu-3-8b, task sft
         sam 2 large finetune
-            model sam 2
+            catalogue sam2-hiera-large
         llama 3.2 3b vision lora
             model llama 3.2 3b vision, adapter lora, trained adapters
         qwen3 0.6b embedding contrastive
