@@ -58,6 +58,26 @@ pub(super) fn period<K: PartialEq>(count: u64, kind: impl Fn(u64) -> K) -> u64 {
     (1..count).find(repeats).unwrap_or(count).max(1)
 }
 
+/// The first layers of a list whose kinds repeat, up to the one that breaks the row, and their period: of the shortest period that leaves
+/// out less than another.
+pub(super) fn regular_beginning<K: PartialEq>(count: u64, kind: impl Fn(u64) -> K) -> (u64, u64) {
+    let repeats = |period: u64| {
+        let follows = |i: &u64| kind(*i) == kind(*i - period);
+        period + (period..count).take_while(follows).count() as u64
+    };
+    // Fewer than four periods are not worth it.
+    let periods = (1..=count / 4).map(|period| (period, repeats(period)));
+    let whole = (count.max(1), count);
+    let enough = periods.filter(|(period, layers)| layers / period >= 4);
+    enough.fold(whole, |best, next| {
+        if best == whole || next.1 > best.1 {
+            next
+        } else {
+            best
+        }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,5 +97,13 @@ mod tests {
         assert_eq!(period(8, |i| i % 4 == 3), 4);
         assert_eq!(period(8, |i| i == 6), 7);
         assert_eq!(period(0, |_| 0), 1);
+    }
+
+    #[test]
+    fn a_row_is_regular_up_to_the_layer_that_breaks_it() {
+        assert_eq!(regular_beginning(26, |i| i % 4 == 2 || i == 25), (4, 25));
+        assert_eq!(regular_beginning(8, |_| 0), (1, 8));
+        assert_eq!(regular_beginning(8, |i| i), (8, 8));
+        assert_eq!(regular_beginning(0, |_| 0), (1, 0));
     }
 }

@@ -59,7 +59,7 @@ use config::{Decoder, LayerInputs, Mla, ModelInputs};
 pub(crate) use families::FAMILIES;
 use family::Scores;
 pub(super) use layer_set::LayerSet;
-use layer_set::period;
+use layer_set::{period, regular_beginning};
 pub use llava::Llava;
 use mixers::Mixer;
 pub(super) use rope::{full_tables, rotate_half, rotated, rotated_in_fp32};
@@ -283,10 +283,9 @@ impl Decoder {
         };
         let mixer = |i: u64| self.mixer_of(i).filter(|_| !is_full(i));
         let is_sparse = |i: u64| self.sparse_layers.is_none_or(|set| set.contains(i));
+        let kind = |i: u64| (is_full(i), turns(i), mixer(i), is_sparse(i));
         let period = match self.full_layers.or(self.sparse_layers) {
-            Some(_) => period(self.layers, |i| {
-                (is_full(i), turns(i), mixer(i), is_sparse(i))
-            }),
+            Some(_) => period(self.layers, kind),
             None => full_attention.max(no_rope).max(1),
         };
         let keeps = cx.env.training.task.objective.keeps_hidden_states() && cx.tape.grad_enabled();
@@ -336,7 +335,17 @@ impl Decoder {
             }
         });
         let rest = self.layers - dense as u64;
-        let state = cx.periodic_layers(rest, period, state, |state, i| layer(state, dense + i));
+        // A list that one layer breaks repeats up to that; stages of a pipeline are of a whole list.
+        let (period, regular) = if period > rest && !self.has_stages() {
+            regular_beginning(rest, |i| kind(dense as u64 + i))
+        } else {
+            (period, rest)
+        };
+        let mut state =
+            cx.periodic_layers(regular, period, state, |state, i| layer(state, dense + i));
+        for i in regular..rest {
+            state = layer(state, dense + i as usize);
+        }
         let last = state.first().map(|hidden| self.final_norm(cx, hidden));
         drop((
             full_mask,
