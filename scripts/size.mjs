@@ -9,9 +9,10 @@ import { brotliCompressSync } from "node:zlib";
 // second part has the readers of fifty programs, the evaluators of shell and Python, and the planner (+ 324,000). Networks of
 // pictures, video and the hybrids of 2026 brought it to 662,000 and 1,192,000, those of thirty more families of configurations to
 // 678,000 and 1,271,000, detection networks and SpeechT5, in place of recordings that were fetched, to 682,000 and 1,299,000; YOLO,
-// the networks of OpenMMLab and the files of seven trainers of images to 698,000 and 1,364,000. The ceilings leave 2 % above that. Where Rust comes from rustup both parts weigh 2 % more than with
+// the networks of OpenMMLab and the files of seven trainers of images to 698,000 and 1,364,000; a hundred entries of forty families that
+// hear, see and detect to 720,000 and 1,428,000. The ceilings leave 2 % above that. Where Rust comes from rustup both parts weigh 2 % more than with
 // Debian's compiler, which builds the standard library for size as well.
-const BUDGET = { "first answer": 712_000, "second part": 1_392_000 };
+const BUDGET = { "first answer": 735_000, "second part": 1_460_000 };
 // Kept by the browser for the home screen, and asked for by nobody before the first answer.
 const BESIDE = /^(icon|manifest|sw|worker)\b/;
 
