@@ -6,7 +6,7 @@ const MOST_MIB = 12;
 /** In crates/headroom-systems/examples/laps.rs, the models of the catalogue come after so many cases that are timed. */
 const TIMED = 4;
 /** More than the catalogue has: a number without a model predicts nothing. */
-const NUMBERS = 700;
+const NUMBERS = 1000;
 
 const module = new WebAssembly.Module(readFileSync(process.argv[2]));
 
