@@ -49,6 +49,8 @@ fn methods_of_adapters_and_optimizers() {
     // Real PEFT 0.21, bitsandbytes, torchao, GaLore, APOLLO and LOMO on four layers of Llama 3.2, on a GPU that only counts.
     check("truth_methods", 104, Metric::Allocated, 0, 0.001, 0.02);
     check("truth_methods", 104, Metric::Reserved, 0, 0.3, 1.0);
+    // DEFT, PaRa, GLoRA and PEANuT on the same layers.
+    check("truth_adapters", 4, Metric::Allocated, 0, 0.0, 0.0);
 }
 
 #[test]

@@ -152,8 +152,8 @@ pub(super) fn adapters(task: &Text, id: &str) -> Result<Adapted, String> {
     })
 }
 
-/// Settings of PEFT's methods that its comparison of them names in the record's id alone; FRoD of pictures keeps its base weights on the
-/// host (`runtime_offload_base_weight`).
+/// Settings of PEFT's methods that its comparison of them names in the record's id alone, and FRoD of pictures, whose record does not say
+/// whether base weights wait on the host (`runtime_offload_base_weight`).
 const VARIANTS_NOT_MODELLED: [&str; 3] = ["vector-paths", "sparse0.02", "flux2klein_frod"];
 
 /// A method's name and its settings, as PEFT's own comparison of methods writes them.

@@ -23,9 +23,14 @@ pub(crate) fn scaled_and_shifted(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) ->
     };
     let a = product(path(cx, "glora_A", [outputs, inputs]));
     let b = product(path(cx, "glora_B", [outputs, inputs]));
-    let c = product(path(cx, "glora_C", [inputs, 1]));
-    let scalars =
-        ["glora_D", "glora_E"].map(|name| cx.module(name, |cx| vector(cx, "X", &[1], lora)));
+    // The other three change a bias: zeros for layers without one, as those that are adapted mostly are.
+    for (name, width) in [
+        ("glora_C", inputs),
+        ("glora_D", outputs),
+        ("glora_E", outputs),
+    ] {
+        cx.module(name, |cx| cx.buffer("zeros", [width], cx.env.weights));
+    }
     let both = weight
         .mul(&a)
         .pipe(|scaled| weight.add(scaled))
@@ -35,7 +40,7 @@ pub(crate) fn scaled_and_shifted(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) ->
     let sum = y.add(&adapted);
     let twice = y.mul_scalar();
     let result = sum.sub(&twice);
-    drop((a, b, c, scalars, both, adapted, sum, twice));
+    drop((a, b, both, adapted, sum, twice));
     result.to(dtype)
 }
 
